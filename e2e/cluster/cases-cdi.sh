@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Cases with CDI, which fills disks of VMs: its own operator, on this machine's node
-# (e2e/cluster/cdi-images). They belong to the cases of cases-kubevirt.sh; e2e/cluster/case sources
-# this file.
-# shellcheck disable=SC2016,SC2154 # case has the rest; some is quoted for other shells
+# Cases with CDI, which fills disks of VMs. CDI's own operator runs on this machine's node
+# (e2e/cluster/cdi-images). The list of cases is in cases-kubevirt.sh. e2e/cluster/case sources this
+# file.
+# shellcheck disable=SC2016,SC2154 # e2e/cluster/case sets the variables; some text is for other shells
 
 with_cdi() { k get crd datavolumes.cdi.kubevirt.io >/dev/null 2>&1; }
 
@@ -19,7 +19,7 @@ cdi_generator() {
 		-operator-version="$(cdi_release)" -deploy-cluster-resources=true -verbosity=3 \
 		-pull-policy=IfNotPresent -cr-name=cdi -namespace=cdi "$@"
 }
-# cdi_objects NAME: prints a file of a release, with the cluster's images.
+# cdi_objects NAME: prints the manifest NAME of the release, with the names of the cluster's images.
 cdi_objects() {
 	local source work
 	source=$(cd "$here/cdi" && "$home/mk/tools/go" list -m -f '{{.Dir}}' kubevirt.io/containerized-data-importer)
@@ -40,8 +40,8 @@ case_cdi-operator() {
 	soon 60 "the kind DataVolume exists" with_cdi
 }
 
-# root_disks FOLDER: makes a class for the node's own disk, which is the cluster's default, and one
-# volume.
+# root_disks FOLDER: makes a storage class for the node's own disk, and one volume of it in FOLDER.
+# The class is the cluster's default.
 root_disks() {
 	k delete pv root-disk --ignore-not-found --wait >/dev/null
 	on_zoned rm -rf "$1"
@@ -70,9 +70,9 @@ root_disks() {
 }
 imported() { equals Succeeded k -n "$ns" get datavolume "$1" -o 'jsonpath={.status.phase}'; }
 
-# The largest example: CDI fills a root disk from a container disk. The VM boots from it and has
-# three volumes, one of them read-only. Data that the VM stores on the disk survives its restart.
-# The node has the image under the requested name, as in machine-examples.
+# Tests the largest example. CDI fills a root disk from a container disk. The VM boots from this
+# disk and has three volumes, one of them read-only. Data that the VM stores on the disk survives
+# the VM's restart. The node has the image under the requested name, as in machine-examples.
 case_machine-datavolume() {
 	local folder=/var/lib/root-disk pod
 	tagged localhost/kubevirt/guest:1 quay.io/containerdisks/debian:13
@@ -96,19 +96,19 @@ runcmd:
   cp output/word models/answer 2>/dev/null && no="" || no=" not"
   echo "the word is $(cat output/word), and models are$no written to" >/dev/console' >/dev/null
 	check "the example full starts" example_started full
-	soon 600 "the machine's root disk is imported" imported worker-root
+	soon 600 "the VM's root disk is imported" imported worker-root
 	check "the root disk is on the node's own disk" equals root-disk pv_of worker-root
-	soon 2000 "the machine boots from it" prints worker "boot 1 of a disk of $((8 << 30)) bytes"
-	soon 1000 "the machine has all three volumes, one of them read-only" \
+	soon 2000 "the VM boots from its root disk" prints worker "boot 1 of a disk of $((8 << 30)) bytes"
+	soon 1000 "the VM has all three volumes, one of them read-only" \
 		prints worker "the word is HELLO, and models are not written to"
 	pod=$(launcher worker)
 	k -n "$ns" delete vmi worker --wait=false >/dev/null
-	soon 400 "the restarted machine has another pod" other_pod "$pod" worker
-	soon 2000 "the restarted machine has the disk with its stores" prints worker "boot 2 of a disk of $((8 << 30)) bytes"
+	soon 400 "the restarted VM has another pod" other_pod "$pod" worker
+	soon 2000 "the restarted VM has the disk with its stores" prints worker "boot 2 of a disk of $((8 << 30)) bytes"
 	no_machines
 	pod after output
-	soon 60 "a pod has the volume of the machine" running after
-	check "the pod reads what the machine has stored" stored after /word HELLO
+	soon 60 "a pod with a volume of the VM runs" running after
+	check "the pod reads what the VM has stored" stored after /word HELLO
 	k -n "$ns" delete datavolume worker-root --wait >/dev/null
 	soon 60 "the root disk is deleted with its DataVolume" gone pvc worker-root
 	k delete storageclass root-disks >/dev/null

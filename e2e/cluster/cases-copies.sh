@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Copies are made on the node of their source. These are the cases of a cluster whose two nodes both
-# have a zone, of files in memory. One more case has a single node, and a Node object without a
-# machine. Sourced by e2e/cluster/case.
-# shellcheck disable=SC2154 # e2e/cluster/case has the rest
+# Cases that check that copies are made on the node of their source. The cluster has two nodes, and
+# both have a zone of files in memory. One more case has a single node, and a Node object without a
+# machine. e2e/cluster/case sources this file.
+# shellcheck disable=SC2154 # e2e/cluster/case sets the variables
 
 both=("$node" "$vm")
 both_args=(--namespace "$release_ns" --create-namespace --values "$here/values.yaml" --wait --timeout 3m)
 
-# The second node has no init system, which would have mounted this.
+# The second node has no init system, so the case mounts /dev/shm there.
 case_install-both() {
 	local on
 	check "the second node has memory for files" on_vm sh -c \
@@ -17,12 +17,12 @@ case_install-both() {
 			mount -t tmpfs -o size=1088M shm /dev/shm; }'
 	check "helm installs" helm install "$release" "$chart" "${both_args[@]}"
 	soon 60 "all containers are ready" driver_ready
-	for on in "${both[@]}"; do soon 60 "$on says what it has room for" equals 1024 largest "$on"; done
+	for on in "${both[@]}"; do soon 60 "node $on reports its free memory" equals 1024 largest "$on"; done
 }
 
-# Pods prefer the other node, which has the same capacity. A copy is still made on the node of its
-# source, and its pod runs there. The other node's driver refuses, and the driver with the source
-# reports that the claim is for its node.
+# Pods prefer the node without the source, which has the same capacity. A copy is still made on the
+# node of its source, and its pod runs there. The preferred node's driver refuses the claim. The
+# driver of the source's node reports that the claim is for its node.
 case_copies() {
 	local on other what where
 	for on in "${both[@]}"; do
@@ -68,8 +68,8 @@ prefers() {
 	echo "  tolerations: [{operator: Exists}]"
 }
 
-# no_one NAME: makes a Node object that looks like a node with the driver and a zone, but runs
-# nothing.
+# no_one NAME: makes a Node object that looks like a node with the driver and a zone. No machine
+# belongs to it.
 no_one() {
 	local uid room
 	k apply -f - >/dev/null <<-EOF
@@ -108,8 +108,8 @@ no_one() {
 selected() { k -n "$ns" get pvc "$1" -o 'jsonpath={.metadata.annotations.volume\.kubernetes\.io/selected-node}'; }
 provisioned_by() { k -n "$ns" get pvc "$1" -o 'jsonpath={.metadata.annotations.volume\.kubernetes\.io/storage-provisioner}'; }
 
-# The scheduler chooses the other node each time. The test does the work of that node's provisioner
-# after its driver has refused: it removes the choice.
+# The scheduler chooses the node without a machine each time. The test acts as that node's
+# provisioner after its driver has refused, and removes the choice.
 case_placed() {
 	local what other=nobody
 	claim data 64Mi

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# The cases of a cluster whose second node has reserved memory, in their order: e2e/cluster/up
-# --dax. The first node has none; in the end both have a zone of files (cases-copies.sh). A volume
-# that grows needs the memory behind it, so it has the zone to itself. Cases that are not here are
-# in cases.sh. Sourced by e2e/cluster/case.
-# shellcheck disable=SC2016,SC2034,SC2154 # case has the rest; some is quoted for other shells
+# The cases of a cluster whose second node has reserved memory (e2e/cluster/up --dax), in their
+# order. The first node has no reserved memory. In the last cases both nodes have a zone of files
+# (cases-copies.sh). A volume that grows needs the memory behind it, so its case runs alone. Cases
+# that are not in this file are in cases.sh. e2e/cluster/case sources this file.
+# shellcheck disable=SC2016,SC2034,SC2154 # e2e/cluster/case sets the variables; some text is for other shells
 
 dax_cases=(
 	install-dax helm-test files+readonly+pod-once+block+quota grow expand
@@ -16,12 +16,13 @@ dax_cases=(
 	install-both copies uninstall-both
 )
 
-# On a node without the module but with DKMS and its tools: NODE_BUILDS=1 e2e/cluster/up --dax.
+# The cases of a node that has DKMS and its tools, but not the module (NODE_BUILDS=1
+# e2e/cluster/up --dax).
 module_cases=(module-built module-prebuilt uninstall)
 
 ! with_vm || install_args+=(--values "$here/values-dax.yaml")
 
-# node_says NODE REASON SINCE: checks that the node has an Event with that reason, at that time or
+# node_says NODE REASON SINCE: checks that the node has an Event with REASON at the time SINCE or
 # later.
 node_says() {
 	local last
@@ -33,13 +34,13 @@ now() { date -u +%FT%TZ; }
 module_of() { contains "$2" k get node "$1" -o "jsonpath={.metadata.annotations.${driver//./\\.}/module}"; }
 offers_nothing() { [[ $(largest "$1" || echo 0) == 0 ]]; }
 placed() { equals "$2" k -n "$ns" get pod "$1" -o 'jsonpath={.spec.nodeName}'; }
-# LVM keeps some memory of each device for itself.
+# LVM uses 2 MiB of each device for itself.
 zone_mib=$(((zone_bytes >> 20) - 2))
 
 # make_zone: runs an operator's command on a node with reserved memory.
 make_zone() { on_vm stargatectl zone create "$zone_name" "$zone_device"; }
 
-# Nodes without a zone have a driver, and report the missing parts. Pods wait until a node has a
+# Nodes without a zone run the driver, and report the missing zone. Pods wait until a node has a
 # zone.
 case_install-dax() {
 	local on began
@@ -62,14 +63,14 @@ case_install-dax() {
 	check "the operator makes a zone" make_zone
 	soon 90 "the node reports its free memory" has_capacity "$zone_mib"
 	soon 90 "the node has the label with its zone's size" node_label "$zone_mib"
-	soon 120 "the pod runs" running first # the scheduler tries again within five minutes
+	soon 120 "the pod runs" running first # the scheduler retries after at most five minutes
 	check "the pod is on the node with the zone" placed first "$vm"
 	check "the node reports that its zone is ready" node_says "$vm" ZoneReady "$began"
 	check "no container of the driver was restarted" equals "" restarts
 	check "the other node offers no memory" offers_nothing "$node"
 }
 
-# In the driver's pod, with its container's permissions, the node's DKMS builds the module.
+# The node's DKMS builds the module in the driver's pod, with the permissions of its container.
 case_module-built() {
 	check "the node has no module" refused on_vm modinfo stargatefs
 	check "helm installs" helm install "$release" "$chart" "${install_args[@]}" --set module.prebuilt=false
@@ -90,12 +91,12 @@ case_module-built() {
 	check "the new driver pod uses the loaded module" module_of "$vm" "loaded before, kernel"
 }
 
-# image_has_module RELEASE: whether the image has the module for that kernel.
+# image_has_module RELEASE: checks that the image has the module for the kernel RELEASE.
 image_has_module() { grep -qF "\"/usr/lib/stargate/modules/$1/stargatefs.ko\"" "$images/stargate-csi.spdx.json"; }
 
-# The case removes the module that DKMS has built; the image has its own module. The zone remains.
-# The image has a module for Debian's current kernel: if the rig's cache has another kernel, run
-# e2e/rig clean.
+# The case removes the module that DKMS has built, and the driver loads the image's module. The zone
+# remains. The image has a module for Debian's current kernel. If the rig's cache has another
+# kernel, the case fails; run e2e/rig clean.
 case_module-prebuilt() {
 	local package
 	package=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$home/kernel/module/dkms.conf")
@@ -115,16 +116,17 @@ case_module-prebuilt() {
 	check "the pod stores a file" store first /greeting hello
 }
 
-# same_files POD OTHER: checks that OTHER has the files that POD has made, byte for byte.
+# digests POD: prints digests of all files in the pod's volume.
 digests() {
 	in_pod "$1" sh -c 'cd /data && find . -path ./.stargate -prune -o -type f -print | sort |
 		xargs sha256sum'
 }
+# same_files POD OTHER: checks that both pods read the same files.
 same_files() { [[ -n $(digests "$1") ]] && equals "$(digests "$1")" digests "$2"; }
 on_stargatefs() { contains "stargatefs" in_pod "$1" sh -c 'grep " /data " /proc/mounts'; }
 
-# closed POD [PATH]: checks that the pod cannot open the volume's memory, by either name, for
-# reading or for writing.
+# closed POD [PATH]: checks that the pod cannot open the volume's memory for reading or for writing,
+# neither as region nor as region@UUID.
 closed() {
 	local name
 	for name in region region@00000000-1111-2222-3333-444444444444; do
@@ -133,7 +135,7 @@ closed() {
 	done
 }
 
-# Two pods have the same files, on a mount by the module.
+# Two pods have the same volume, which the module mounts.
 case_files() {
 	claim data 64Mi ReadWriteMany
 	sleep 3
@@ -158,8 +160,8 @@ case_files() {
 	check "the file has the lines of both pods" equals $'1\n2' in_pod first cat /data/log
 	check "the first pod removes the files" in_pod first rm -r /data/c /data/log
 	check "the files are gone for the second pod" refused in_pod second ls /data/c
-	check "a machine would get the volume's memory" size_in_pod first $((64 << 20))
-	check "a pod of root cannot open the memory" closed first
+	check "region in the pod has the volume's size" size_in_pod first $((64 << 20))
+	check "root in a pod cannot open the volume's memory" closed first
 	k apply -f - >/dev/null <<-EOF
 		apiVersion: v1
 		kind: Pod
@@ -180,10 +182,10 @@ case_files() {
 		    - {name: data, mountPath: /again, subPath: .}
 		  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
 	EOF
-	soon 60 "a pod with QEMU's group and the name of a machine's pod runs" running virt-launcher-mine
-	check "the pod of the machine belongs to the group 107" contains " 107" in_pod virt-launcher-mine id -G
-	check "the pod of that group cannot open the memory" closed virt-launcher-mine
-	check "the pod cannot open it by another mount of the claim" closed virt-launcher-mine /again
+	soon 60 "a pod with QEMU's group and the name of a launcher runs" running virt-launcher-mine
+	check "that pod belongs to the group 107" contains " 107" in_pod virt-launcher-mine id -G
+	check "a pod with QEMU's group cannot open the volume's memory" closed virt-launcher-mine
+	check "that pod cannot open the memory by another mount of the claim" closed virt-launcher-mine /again
 	k -n "$ns" delete pod virt-launcher-mine --wait >/dev/null
 	check "the volume is healthy" on_vm stargatectl volume show "$zone_name/$(volume_of data)"
 	k -n "$ns" delete pod first second --wait >/dev/null
@@ -216,7 +218,8 @@ case_grow() {
 		on_vm stargatectl -j volume show "$zone_name/$(volume_of data)"
 }
 
-# On a node without a zone the pod cannot start, and its Event gives the reason; it can be deleted.
+# On a node without a zone, a pod with an inline volume cannot start. An Event gives the reason, and
+# the pod can be deleted.
 case_inline-nowhere() {
 	inline_pod first "nodeName: $node"
 	soon 60 "an Event of the pod reports why the pod does not start" has_event first "zone $zone_name"
@@ -225,22 +228,23 @@ case_inline-nowhere() {
 	soon 60 "the pod is deleted" gone pod first
 }
 
-# boot_of NODE: prints the kubelet's ID of the node's boot.
+# boot_of NODE: prints the ID of the node's boot, as the kubelet reports it.
 boot_of() { k get node "$1" -o 'jsonpath={.status.nodeInfo.bootID}'; }
 node_is_ready() { equals True k get node "$vm" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'; }
 another_boot() { [[ $(boot_of "$vm") != "$1" ]] && node_is_ready; }
 power_cut() { in_rig bash -c 'kill_guest g1'; }
-# power_back [--at ADDRESS]: starts the node again, with its memory at that address.
+# power_back [--at ADDRESS]: boots the node after a power cut, with its memory at ADDRESS.
 power_back() { in_rig bash -c 'start_guest g1 --no-mount "$@"' power_back "$@" && in_rig "$here/vm" boot; }
 # container_of POD: prints the pod's container. runs_anew POD CONTAINER: checks that the pod runs in
-# another container. After a power cut the old status remains until the kubelet has checked the pod,
-# even if the node is ready.
+# another container than CONTAINER. After a power cut the pod's old status remains until the kubelet
+# has checked the pod, even if the node is ready.
 container_of() { k -n "$ns" get pod "$1" -o 'jsonpath={.status.containerStatuses[0].containerID}'; }
 runs_anew() { running "$1" && [[ $(container_of "$1") != "$2" ]]; }
-# lose_memory: loses the memory's content, as DRAM does in a power cut.
+# lose_memory: erases the content of the node's memory, as a power cut erases DRAM.
 lose_memory() { in_rig bash -c 'truncate -s 0 "$RIG_RANGE" && truncate -s "$RIG_SIZE" "$RIG_RANGE"'; }
 
-# Memory that keeps its bytes: durable data is still there, and the pods start again.
+# A power cut of a node whose memory keeps its bytes. Durable data is still there, and the pods
+# start once more.
 case_power-nvm() {
 	local before container
 	claim data 64Mi
@@ -252,16 +256,16 @@ case_power-nvm() {
 	snapshot kept data
 	soon 60 "a snapshot is ready" ready_to_use kept
 	before=$(boot_of "$vm") container=$(container_of first)
-	pod second other # its start is cut off
+	pod second other # the power cut interrupts its start
 	sleep 2
 	check "the power is cut" power_cut
 	check "the node boots" power_back
 	soon 120 "the node has booted" another_boot "$before"
 	soon 200 "all containers of the driver are ready" driver_ready
-	soon 200 "the pod runs again" runs_anew first "$container"
+	soon 200 "the pod runs in a new container" runs_anew first "$container"
 	check "the file survives the power cut" stored first /greeting hello
 	check "the volume can still be used" store first /more words
-	soon 200 "a pod that was starting before the power cut runs, too" running second
+	soon 200 "a pod that was starting before the power cut runs" running second
 	check "the second volume can be used" store second /greeting words
 	claim same 64Mi ReadWriteOnce Filesystem VolumeSnapshot/kept
 	pod third same
@@ -269,8 +273,8 @@ case_power-nvm() {
 	check "the volume of the snapshot has the file" stored third /greeting hello
 }
 
-# Memory that loses its bytes: there is no zone. The operator makes one, and the user deletes and
-# creates the volume again.
+# A power cut of a node whose memory loses its bytes, and so its zone. The operator makes a new
+# zone. The user deletes the claim of the lost volume, and creates a new claim.
 refuses_deletion() { contains "start the driver with --gone-zone" k describe pv "$1"; }
 case_power-dram() {
 	local before began volume zone
@@ -297,7 +301,7 @@ case_power-dram() {
 		"${install_args[@]}" --set "goneZones={${zone#*@}}"
 	soon 200 "the driver is ready" driver_ready
 	soon 120 "the lost volume is deleted" no_volumes
-	soon 90 "the node has free memory again" has_capacity "$zone_mib"
+	soon 90 "the node reports the zone's complete memory as free" has_capacity "$zone_mib"
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs with a new volume" running first

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Cases of the driver itself: the first driver of a node, a driver that ends in the middle of a
-# call, and volumes that no call deletes. Sourced by e2e/cluster/case.
-# shellcheck disable=SC2016,SC2154 # e2e/cluster/case has the rest; some is quoted for other shells
+# Cases of the driver itself: a driver that starts on a new node, a driver that ends in the middle
+# of a call, volumes that no call deletes, and mounts by FUSE. e2e/cluster/case sources this file.
+# shellcheck disable=SC2016,SC2154 # e2e/cluster/case sets the variables; some text is for other shells
 
 # change_driver PATCH: changes the template of the driver's pods.
 change_driver() { k -n "$release_ns" patch daemonset "$release-csi" --type json -p "$1" >/dev/null; }
 no_driver() { equals "" k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi -o name; }
 taints() { k get node "$zoned" -o 'jsonpath={.spec.taints[*].key}'; }
 
-# placed_after POD: checks that the scheduler placed the pod after the driver had started.
+# placed_after POD: checks that the scheduler placed the pod after the driver's start.
 placed_after() {
 	local placed began
 	placed=$(k -n "$ns" get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].lastTransitionTime}')
@@ -19,7 +19,7 @@ placed_after() {
 	[[ -n $placed && -n $began && ! $placed < $began ]]
 }
 
-# A new node: its taint keeps pods away until its driver starts and removes the taint.
+# The taint of a new node keeps pods away until the node's driver starts and removes the taint.
 case_start-up() {
 	local selector=/spec/template/spec/nodeSelector
 	change_driver '[{"op": "add", "path": "'$selector'", "value": {"stargate-test/no-such": "node"}}]'
@@ -40,12 +40,12 @@ case_start-up() {
 	check "the pod's volume can be used" store first /greeting hello
 }
 
-# --- a call that does not end ---------------------------------------------------------------
+# --- A call that does not end ---------------------------------------------------------------
 
-hold=/var/lib/kubelet/plugins/$driver/hold # in the driver's container /csi/hold
+hold=/var/lib/kubelet/plugins/$driver/hold # /csi/hold in the driver's container
 
-# hold_mkfs: makes this driver's mkfs wait until let_go. The image has no shell for that script, so
-# the function adds one.
+# hold_mkfs: replaces mkfs in the driver's container by a script that waits until let_go is called.
+# The image has no shell for the script, so the function adds one.
 hold_mkfs() {
 	on_zoned sh -euc '
 		pid=$(pgrep -o "$2" "$3")
@@ -63,9 +63,9 @@ let_go() { on_zoned rm "$hold/wait"; }
 held() { on_zoned pgrep -f '^/csi/hold/busybox sh [^ ]*/mkfs\.stargatefs .*'"$1" >/dev/null; }
 half_made() { inside ls -A "$zone_dir" | grep -E '^\.(making|deleting)-'; }
 
-# end_driver: deletes the driver's pod, as a drain or an upgrade does; the log of its container from
-# then on is in $logs/$ns.driver. ends_well: the driver exits by itself with status 0, before the
-# kubelet kills it.
+# end_driver: deletes the driver's pod, as a drain or an upgrade does. Stores the further log of its
+# container in $logs/$ns.driver.
+# ends_well: checks that the driver exits with status 0 before the kubelet kills it.
 end_driver() {
 	local pod
 	pod=$(driver_pod)
@@ -74,21 +74,21 @@ end_driver() {
 	k -n "$release_ns" wait "pod/$pod" --timeout 55s \
 		--for 'jsonpath={.status.containerStatuses[?(@.name=="driver")].state.terminated.exitCode}=0' >/dev/null &
 	ending=$!
-	sleep 1 # until both watch
+	sleep 1 # the two background commands begin to watch
 	k -n "$release_ns" delete pod "$pod" --wait=false >/dev/null
 }
 ends_well() { wait "$ending" && wait "$following" && ! grep -F 'The driver has failed' "$logs/$ns.driver"; }
-# has_logged WORDS METHOD [CODE]: checks that the driver has logged the words for a call.
+# has_logged WORDS METHOD [CODE]: checks that the driver has logged WORDS for a call of METHOD.
 has_logged() { grep -F "\"$1\" method=\"$2\"" "$logs/$ns.driver" | grep -F "${3:+code=\"$3\"}" >/dev/null; }
 
-# complaints SINCE: prints the warnings in this namespace, at that time or later.
+# complaints SINCE: prints the warnings of this namespace at the time SINCE or later.
 complaints() {
 	k -n "$ns" get events --field-selector type=Warning \
 		-o 'jsonpath={range .items[*]}{.lastTimestamp} {.reason} {.message}{"\n"}{end}' | awk -v since="$1" '$1 >= since'
 }
 
-# The driver's pod is deleted in the middle of a call. A call that has enough time ends. A longer
-# call is aborted, and repeated with the next driver. A pod ends during this time.
+# The driver's pod is deleted in the middle of a call. A call that is short enough is completed. A
+# longer call is aborted, and the next driver gets it once more. A pod ends during this time.
 case_driver-ends() {
 	local volume since
 	claim data 64Mi
@@ -132,22 +132,23 @@ case_driver-ends() {
 	check "the volume can be used" store third /greeting hello
 	since=$(now)
 	sleep 15 # kubelet checks each pod every ten seconds
-	check "no new complaint is logged" equals "" complaints "$since"
+	check "the namespace has no new warning" equals "" complaints "$since"
 	on_zoned rm -r "$hold"
 }
 
-# --- volumes that no call deletes -----------------------------------------------------------
+# --- Volumes that no call deletes -----------------------------------------------------------
 
-# The command and the object that docs/operate/kubernetes.md gives for them.
+# page: prints the section of docs/operate/kubernetes.md about such volumes.
 page() { sed -n '/^### StargateVolumesOrphaned$/,/^### /p' "$home/docs/operate/kubernetes.md"; }
+# handles: prints the volumes of all PersistentVolumes, by the command of that page.
 handles() { eval "k $(page | sed -n 's/^kubectl \(get pv .*\)/\1/p')"; }
-taken_back() { # NAME SIZE CLAIM
+taken_back() { # NAME SIZE CLAIM: prints the objects of that page, which give volume NAME to CLAIM
 	page | sed -n '/^```yaml$/,/^```$/{/^```/d;p}' |
 		sed "s/NAMESPACE/$ns/g; s/NAME/$1/g; s/SIZE/$2/g; s/CLAIM/$3/g; s/NODE/$zoned/g"
 }
 
 in_zone() { inside ls "$zone_dir" | sed -n 's/\.stargate$//p' | sort; }
-# without_pv: the volumes without a PersistentVolume, by the two commands of that page.
+# without_pv: prints the volumes without a PersistentVolume, by the two commands of that page.
 without_pv() { comm -13 <(handles | sort) <(in_zone); }
 orphans() {
 	k get --raw "/api/v1/namespaces/$release_ns/pods/$(driver_pod):9810/proxy/metrics" |
@@ -158,8 +159,8 @@ told_of() {
 		--field-selector "involvedObject.kind=Node,involvedObject.name=$zoned,reason=VolumeOrphaned"
 }
 
-# A volume loses its PersistentVolume in two ways; the case then uses each volume again, or deletes
-# it.
+# Two volumes lose their PersistentVolumes in two ways. A new claim adopts the first volume, and the
+# case deletes the second one.
 case_orphans() {
 	local kept forced pvs=() both volume
 	claim kept 64Mi
@@ -197,8 +198,8 @@ case_orphans() {
 	check "the adopted volume has the stored file" stored third /greeting hello
 	check "the adopted volume is the kept one" equals "$kept" volume_of again
 	check "the other volume is deleted" inside rm "$zone_dir/$forced.stargate"
-	soon 60 "the driver counts no such volume" equals 0 orphans
-	check "the documented commands list no volume any more" equals "" without_pv
+	soon 60 "the driver counts no volume without a PersistentVolume" equals 0 orphans
+	check "the documented commands list no volume" equals "" without_pv
 	check "the zone has only the kept volume" equals "$kept" in_zone
 	k -n "$ns" delete pod third --wait >/dev/null
 	k -n "$ns" delete pvc again --wait >/dev/null
@@ -211,7 +212,7 @@ limited() { contains --orphan-limit k -n "$release_ns" get pod "$(driver_pod)" -
 counts_orphans() { driver_ready && limited && [[ -n $(orphans) ]]; }
 driver_as_before() { driver_ready && ! limited; }
 
-# --- mounts without the module --------------------------------------------------------------
+# --- Mounts without the module --------------------------------------------------------------
 
 keeper_pod() {
 	k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-keeper -o 'jsonpath={.items[0].metadata.name}'
@@ -220,7 +221,7 @@ keeper_ready() {
 	equals True k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-keeper \
 		-o 'jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}'
 }
-# servers: prints the servers of pods' mounts on the node.
+# servers: prints the number of servers of pods' mounts on the node.
 servers() { on_zoned pgrep -c -f '^/usr/local/sbin/stargatefs-fuse --kept ' || true; }
 # counts POD: checks that the pod's loop has written another line.
 counts() {
@@ -253,11 +254,11 @@ case_fuse() {
 	soon 30 "a pod writes" counts first
 	k -n "$release_ns" delete pod "$(driver_pod)" --wait >/dev/null
 	check "the mount works without the driver" counts first
-	soon 60 "the driver is ready again" driver_ready
+	soon 60 "the new driver is ready" driver_ready
 	check "the server was not restarted" equals 1 servers
 	sleep 3 # until the driver has the descriptors of the mount
 	k -n "$release_ns" delete pod "$(keeper_pod)" --wait >/dev/null
-	soon 60 "the keeper is ready again" keeper_ready
+	soon 60 "the new keeper is ready" keeper_ready
 	soon 30 "the pod continues to write" counts first
 	check "no call of the pod has failed" refused in_pod first test -e /tmp/failed
 	check "the stored file is still there" equals hello in_pod second cat /data/greeting
@@ -268,7 +269,7 @@ case_fuse() {
 	soon 60 "no server is left" equals 0 servers
 	k -n "$ns" delete pvc data --wait >/dev/null
 	check "helm refuses to end FUSE mounts that are in use" refused helm upgrade "$release" "$chart" "${install_args[@]}"
-	check "the driver gives pods the memory again" helm upgrade "$release" "$chart" "${install_args[@]}" \
+	check "helm ends the use of FUSE with keeper.endMounts=true" helm upgrade "$release" "$chart" "${install_args[@]}" \
 		--set keeper.endMounts=true
-	soon 60 "the driver is ready in the end" driver_ready
+	soon 60 "the driver is ready after the change" driver_ready
 }

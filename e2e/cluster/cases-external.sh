@@ -2,10 +2,10 @@
 # shellcheck shell=bash
 #
 # Kubernetes' own tests of storage drivers ("External Storage" of e2e.test, from k8s.io/kubernetes),
-# on a cluster whose second node has reserved memory: e2e/cluster/up --dax. external/testdriver.yaml
-# describes the driver to them. There is one case for each of their suites. Sourced by
-# e2e/cluster/case.
-# shellcheck disable=SC2034,SC2154 # e2e/cluster/case has the rest
+# on a cluster whose second node has reserved memory (e2e/cluster/up --dax). The file
+# external/testdriver.yaml describes the driver to the tests. There is one case for each suite of
+# these tests. e2e/cluster/case sources this file.
+# shellcheck disable=SC2034,SC2154 # e2e/cluster/case sets the variables
 
 external_cases=(
 	install-external
@@ -15,20 +15,20 @@ external_cases=(
 	external-stress
 )
 
-# The list lacks suites for features that the driver does not claim (fsgroupchangepolicy,
+# The list of cases lacks suites for features that the driver does not claim (fsgroupchangepolicy,
 # selinux-mount, volumeLimits, volume-modify, volume-group-snapshottable). It also lacks suites that
-# only measure times (volume-lifecycle-performance, pvc-deletion-performance). All suites skip these
-# tests:
+# only measure times (volume-lifecycle-performance, pvc-deletion-performance). In all suites, the
+# tests of the list external_skip are skipped.
 external_skip=(
-	'\[Disruptive\]'      # they stop kubelet by ssh, or by systemd, which no node here has
-	'\[Feature:Windows\]' # other nodes
-	# Tests of a populator, whose image (hello-populator) is only available from its registry.
+	'\[Disruptive\]'      # need ssh or systemd on the nodes, to stop kubelet
+	'\[Feature:Windows\]' # need a node with Windows
+	# These tests need an image (hello-populator) that is only available from its registry.
 	'any volume data source'
 )
 
-no_zone=stargate-test/no-zone # taint that keeps these tests off the node without a zone
+no_zone=stargate-test/no-zone # a taint that keeps these tests off the node without a zone
 
-# called NAME AS: gives an image another name on the node of the tests' pods.
+# called NAME OTHER: gives the image NAME the further name OTHER on the node of the tests' pods.
 called() {
 	on_vm ctr --namespace k8s.io images tag --force \
 		"$external_images/$1" "$external_images/$2" >/dev/null
@@ -49,7 +49,7 @@ case_install-external() {
 	soon 90 "the node reports its free memory" has_capacity "$zone_mib"
 }
 
-# external FOCUS: runs the tests whose names match, several at the same time, and prints each
+# external FOCUS: runs the tests whose names match FOCUS, several at the same time, and prints each
 # result.
 external() {
 	local out=$logs/$ns programs registry status=0 skip
@@ -59,7 +59,7 @@ external() {
 	for registry in promoterE2eRegistry dockerLibraryRegistry gcRegistry; do
 		echo "$registry: $external_images"
 	done >"$out/images.yaml"
-	# Its working folder must not be /.
+	# The working folder of ginkgo must not be /.
 	inside env -C "$out" KUBE_TEST_REPO_LIST="$out/images.yaml" "$programs/ginkgo" \
 		--procs="${EXTERNAL_PROCS:-3}" --no-color --timeout=3h \
 		--output-dir="$out" --json-report=report.json \

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Measures how long users wait, and which resources the driver uses at that time. The table goes
-# unchanged into docs/performance/kubernetes.md. Sourced by e2e/cluster/case.
-# shellcheck disable=SC2016,SC2034,SC2154 # e2e/cluster/case has the rest
+# Measures how long users wait for volumes, and which resources the driver uses for them. The table
+# is copied unchanged into docs/performance/kubernetes.md. e2e/cluster/case sources this file.
+# shellcheck disable=SC2016,SC2034,SC2154 # e2e/cluster/case sets the variables
 
-# host_claim NAME [FOLDER]: makes a claim for a folder of the node, without any driver.
+# host_claim NAME [FOLDER]: makes a claim for a folder of the node, which needs no driver.
 host_claim() {
 	k apply -f - >/dev/null <<-EOF
 		apiVersion: v1
@@ -34,8 +34,8 @@ host_claim() {
 	EOF
 }
 
-# waited CLAIM NAME [ARGUMENT]...: prints the ms from the request for the claim, by function CLAIM,
-# until a pod has it.
+# waited FUNCTION NAME [ARGUMENT]...: makes a claim by FUNCTION and a pod that uses it. Prints the
+# time until the pod is ready, in ms.
 waited() {
 	local began
 	began=$(date +%s%3N)
@@ -45,8 +45,8 @@ waited() {
 	echo $(($(date +%s%3N) - began))
 }
 
-# spent: prints processor time so far (ms) and memory (KiB) of all containers of the node's driver
-# pod, and memory of the driver container.
+# spent: prints three figures of the node's driver pod: processor time (ms) and memory (KiB) of all
+# its containers, and memory of the container `driver`.
 spent() {
 	k get --raw "/api/v1/nodes/$zoned/proxy/stats/summary" | python3 -c '
 import json, sys
@@ -57,7 +57,7 @@ for pod in json.load(sys.stdin)["pods"]:
         print(sum(c["cpu"]["usageCoreNanoSeconds"] for c in all) // 10**6,
               sum(c["memory"]["rssBytes"] for c in all) >> 10, own["memory"]["rssBytes"] >> 10)' "$(driver_pod)"
 }
-# driver_called METHOD: prints the number of calls, and their total time in ms.
+# driver_called METHOD: prints the number of calls of METHOD, and their total time in ms.
 driver_called() {
 	k get --raw "/api/v1/namespaces/$release_ns/pods/$(driver_pod):9810/proxy/metrics" |
 		awk -v m="method_name=\"$1\"" 'index($0, m) && /_count/ { n += $NF } index($0, m) && /_sum/ { s += $NF }
@@ -67,16 +67,17 @@ driver_called() {
 median() { sort -n | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)], a[1], a[NR] }'; }
 row() { printf '| %s | %s |\n' "$@"; }
 
-# side NAME FILE: prints a row with the output of waited.
+# side NAME FILE: prints a row of the table. FILE has the outputs of `waited`.
 side() {
 	local of least most
 	read -r of least most < <(median <"$2")
 	row "$1" "$of ms ($least to $most)"
 }
 
-# Both sides in turn, so that other load of this machine affects both.
+# The claim and the folder are measured in turn, so that other load of this machine affects both.
 case_times() {
-	local rounds=${ROUNDS:-3} i own host size before rest load # each: the output of spent
+	# before, rest and load are outputs of `spent`.
+	local rounds=${ROUNDS:-3} i own host size before rest load
 	own=$logs/$ns.own host=$logs/$ns.host
 	rm -f "$own" "$host"
 	for ((i = 1; i <= rounds; i++)); do
@@ -87,12 +88,12 @@ case_times() {
 		k delete pv "host-$i" --wait >/dev/null
 	done
 	soon 60 "no volume is left" no_volumes
-	soon 90 "the zone has its earlier free memory" largest_is_back
+	soon 90 "the zone is empty, and the node reports its free memory" largest_is_back
 	sleep 15 # kubelet counts every ten seconds
 	read -r -a before < <(spent)
 	sleep 30
 	read -r -a rest < <(spent)
-	check "volumes are made and deleted" come_and_go 5
+	check "five volumes are made and deleted" come_and_go 5
 	sleep 15
 	read -r -a load < <(spent)
 	size=$(largest)
@@ -123,7 +124,8 @@ come_and_go() {
 	within 300 no_volumes && within 300 zone_empty
 }
 
-# The time of the call only, as measured by the driver.
+# large_one MIB: makes a volume of that size, and stores the time of the call CreateVolume, which
+# the driver measures.
 large_one() {
 	local n was count sum
 	read -r n was < <(driver_called /csi.v1.Controller/CreateVolume)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# The cases, in their order, on a node whose zone is files; most also run on reserved memory
-# (cases-dax.sh). Sourced by e2e/cluster/case.
-# shellcheck disable=SC2016,SC2034,SC2154 # case has the rest; some is quoted for other shells
+# The cases of a node that has a zone of files, in their order. Most cases also run on reserved
+# memory (cases-dax.sh). e2e/cluster/case sources this file.
+# shellcheck disable=SC2016,SC2034,SC2154 # e2e/cluster/case sets the variables; some text is for other shells
 
 # Cases joined by a + run in parallel, and check only their own objects.
 cases=(
@@ -39,7 +39,7 @@ case_helm-test() {
 	soon 30 "the test leaves no claim" refused k -n "$release_ns" get pvc "$release-csi-test"
 }
 
-# Claims wait for a pod; two pods have the same files.
+# A claim waits for a pod. Two pods have the same files.
 case_share() {
 	claim data 64Mi ReadWriteMany
 	sleep 3
@@ -76,7 +76,7 @@ case_readonly() {
 	claim only 64Mi ReadOnlyMany
 	pod looker only
 	soon 60 "a pod of a ReadOnlyMany claim runs" running looker
-	check "a pod with a claim to read cannot store" read_only looker
+	check "the pod of the ReadOnlyMany claim cannot store" read_only looker
 }
 
 case_pod-once() {
@@ -134,17 +134,18 @@ case_full() {
 	soon 180 "the waiting pod runs when there is space" running waiting
 }
 
-# A claim larger than any possible volume, for which no pod is scheduled.
+# No pod is scheduled for a claim that is larger than any possible volume.
 case_quota() {
 	claim huge 2Ti
 	pod first huge
 	soon 60 "an Event of the pod reports the reason" has_event first "did not have enough free storage"
-	check "the claim over the quota waits" pending pvc huge
+	check "the claim that is too large waits" pending pvc huge
 }
 
-# plugin ARGUMENT...: kubectl stargate; kubectl finds the plugin in its PATH, as with a user.
+# plugin ARGUMENT...: runs `kubectl stargate`. kubectl finds the plugin in its PATH, as on a user's
+# machine.
 plugin() { inside env PATH="$run/bin:$PATH" KUBECONFIG="$run/admin.conf" kubectl stargate "$@"; }
-# explains TEXT SUBJECT: doctor exits with 1, and its problems contain the text.
+# explains TEXT SUBJECT: checks that `kubectl stargate doctor` exits with 1 and prints TEXT.
 explains() {
 	local said status=0
 	said=$(plugin doctor --namespace "$ns" "${@:2}" 2>&1) || status=$?
@@ -157,23 +158,23 @@ case_kubectl() {
 	pod first data
 	soon 60 "the pod runs" running first
 	check "doctor finds no problem" contains "No problem found" plugin doctor --namespace "$ns"
-	check "zones shows the node" contains "$zoned" plugin zones
-	check "the node's zone is ready" contains "Ready" plugin zones
-	check "volumes shows the claim's pod" contains first plugin volumes --namespace "$ns"
-	check "volumes as JSON has the volume's name" contains "\"$(volume_of data)\"" plugin volumes -n "$ns" -o json
-	check "systems reads the mount table in the driver's pod" plugin systems data --namespace "$ns"
-	check "systems prints JSON" contains '"systems"' plugin systems data --namespace "$ns" --output json
-	check "fence refuses a system that does not exist" refused plugin fence data nobody --namespace "$ns"
-	check "top shows the claim" contains data plugin top --namespace "$ns" --count 1 --interval 1s
+	check "the command zones shows the node" contains "$zoned" plugin zones
+	check "the command zones shows a zone that is ready" contains "Ready" plugin zones
+	check "the command volumes shows the claim's pod" contains first plugin volumes --namespace "$ns"
+	check "the JSON of the command volumes has the volume's name" contains "\"$(volume_of data)\"" plugin volumes -n "$ns" -o json
+	check "the command systems reads the mount table in the driver's pod" plugin systems data --namespace "$ns"
+	check "the command systems prints JSON" contains '"systems"' plugin systems data --namespace "$ns" --output json
+	check "the command fence refuses a system that does not exist" refused plugin fence data nobody --namespace "$ns"
+	check "the command top shows the claim" contains data plugin top --namespace "$ns" --count 1 --interval 1s
 	check "a claim that does not exist is an error" contains "there is no claim" plugin systems nothing -n "$ns"
 	claim huge 2Ti
 	pod waiting huge
 	soon 60 "doctor names the largest possible volume" explains "the largest volume that a node can make is" pvc/huge
-	soon 60 "doctor explains the pod as well" explains "The pod is not scheduled" pod/waiting
+	soon 60 "doctor explains why the pod waits" explains "The pod is not scheduled" pod/waiting
 }
 
-# inline_pod NAME WHERE: makes a pod with an inline volume. WHERE, part of its spec, selects the
-# node.
+# inline_pod NAME WHERE: makes a pod with an inline volume. WHERE is a part of the pod's spec that
+# selects the node.
 inline_pod() {
 	k apply -f - >/dev/null <<-EOF
 		apiVersion: v1
@@ -189,7 +190,8 @@ inline_pod() {
 	EOF
 }
 
-# The scheduler does not check the capacity for it, so the pod itself selects a node with a zone.
+# The scheduler does not check the capacity for an inline volume, so the pod itself selects a node
+# with a zone.
 case_inline() {
 	local terms="[{matchExpressions: [{key: $driver/zone-mib, operator: Exists}]}]"
 	local must=requiredDuringSchedulingIgnoredDuringExecution
@@ -238,7 +240,7 @@ case_snapshot() {
 	check "the larger restored volume can be used" store third /more words
 }
 
-# Names of files there that take less than 64 MiB.
+# outside: prints the names of snapshots in the node's folder that occupy less than 64 MiB.
 outside() {
 	on_zoned sh -c 'for f in "$1"/*.snapshot; do [ ! -e "$f" ] || stat -c "%b %n" "$f"; done' sh \
 		"$snapshot_dir" | awk '$1 < 131072'
@@ -264,7 +266,7 @@ case_snapshot-outside() {
 	check "the restored file stays after the snapshot is deleted" stored second /greeting hello
 }
 
-# content_of SNAPSHOT: prints its content object, which names the driver's snapshot.
+# content_of SNAPSHOT: prints the name of the snapshot's content object.
 content_of() { k -n "$ns" get volumesnapshot "$1" -o 'jsonpath={.status.boundVolumeSnapshotContentName}'; }
 
 # A manually written content object makes a new VolumeSnapshot from a snapshot without an object.
@@ -296,7 +298,7 @@ case_snapshot-by-hand() {
 		metadata: {name: again, namespace: $ns}
 		spec: {source: {volumeSnapshotContentName: $ns-by-hand}}
 	EOF
-	soon 60 "the snapshot is ready: its node has accepted it" ready_to_use again
+	soon 60 "the node accepts the new VolumeSnapshot, which is ready" ready_to_use again
 	claim same 64Mi ReadWriteOnce Filesystem VolumeSnapshot/again
 	pod second same
 	soon 90 "a pod with the restored volume runs" running second
@@ -318,7 +320,7 @@ case_clone() {
 	check "the clone does not show the change" stored second /greeting hello
 }
 
-# snapshot NAME CLAIM [CLASS]
+# snapshot NAME CLAIM [CLASS]: makes a VolumeSnapshot of the claim.
 snapshot() {
 	k apply -f - >/dev/null <<-EOF
 		apiVersion: snapshot.storage.k8s.io/v1
@@ -338,17 +340,18 @@ ready_to_use() { equals true k -n "$ns" get volumesnapshot "$1" -o 'jsonpath={.s
 
 kill_driver() { on_zoned pkill -KILL "${driver_process[@]}"; }
 
-# After cases that ran in parallel: waits until their namespaces are gone, with all objects in them.
+# no_namespaces_going: checks that no namespace is being deleted. After cases that ran in parallel,
+# their namespaces disappear with all objects in them.
 no_namespaces_going() {
 	local left
 	left=$(k get namespaces -o 'jsonpath={.items[?(@.status.phase=="Terminating")].metadata.name}') && [[ -z $left ]]
 }
 case_nothing-left() {
-	soon 90 "no namespace is being deleted any more" no_namespaces_going
+	soon 90 "no namespace is being deleted" no_namespaces_going
 	soon 60 "no snapshot is left" no_snapshots
 }
 
-# Repeated kill -9 of the driver while six volumes are made, mounted and deleted.
+# The driver is killed repeatedly by SIGKILL while six volumes are made, mounted and deleted.
 case_plugin-killed() {
 	local i kills=0 end
 	for i in {1..6}; do
@@ -372,7 +375,7 @@ case_plugin-killed() {
 	done
 	soon 240 "all volumes are gone" no_volumes
 	soon 60 "the zone is empty" zone_empty
-	soon 400 "the driver is back" driver_ready
+	soon 400 "the driver is ready" driver_ready
 }
 
 kubelet_process=(-f '^/[^ ]*/bin/kubelet ')
@@ -386,8 +389,8 @@ case_kubelet-restarted() {
 	check "the pod stores a file" store first /greeting hello
 	before=$(kubelet_pids)
 	check "the kubelet is killed" on_zoned pkill -KILL "${kubelet_process[@]}"
-	soon 60 "the kubelet is another process" another_kubelet "$before"
-	soon 60 "the driver is registered with the kubelet again" registered
+	soon 60 "another process of the kubelet runs" another_kubelet "$before"
+	soon 60 "the driver is registered with the new kubelet" registered
 	soon 60 "the pod still has its file" stored first /greeting hello
 	check "the pod was not restarted" equals 0 k -n "$ns" get pod first -o 'jsonpath={.status.containerStatuses[0].restartCount}'
 	pod second data
@@ -418,14 +421,14 @@ case_driver-deleted() {
 	soon 60 "the pod runs" running first
 	k -n "$release_ns" delete pod "$(driver_pod)" --wait >/dev/null
 	check "the pod can still use its volume" store first /greeting hello
-	soon 90 "the driver comes back" driver_ready
+	soon 90 "another pod of the driver is ready" driver_ready
 	soon 60 "the driver is registered with the kubelet" registered
 	pod second data
 	soon 60 "another pod gets the volume" running second
 	check "the next pod reads the stored file" stored second /greeting hello
 }
 
-# Makes twenty at the same time, twice.
+# Twenty claims and pods are made at the same time, twice.
 case_many() {
 	local round i
 	for round in 1 2; do
@@ -446,7 +449,7 @@ driver_images() {
 }
 uses_image() { equals "$1" driver_images; }
 
-# Upgrades the release while a volume is in use; the image is the same under another name.
+# Upgrades the release while a volume is in use. The next image is the same one under another name.
 case_upgrade() {
 	claim data 64Mi
 	pod first data
@@ -482,7 +485,7 @@ case_uninstall-refused() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
-	check "helm does not uninstall, and reports the reason" not_uninstalled "1 volumes of $driver are left ($ns/data)"
+	check "helm refuses to uninstall, and reports the reason" not_uninstalled "1 volumes of $driver are left ($ns/data)"
 	check "the check's log has the reason" contains "1 volumes of $driver are left ($ns/data)" \
 		k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi-volumes -o 'jsonpath={.items[*].status.containerStatuses[*].state.terminated.message}'
 	check "the role of the check is gone" refused k get clusterrole "$release-csi-volumes"
@@ -493,19 +496,19 @@ case_uninstall-refused() {
 	soon 90 "a snapshot is ready" ready_to_use kept
 	k -n "$ns" delete pod,pvc --all --wait >/dev/null
 	soon 60 "no volume is left" no_volumes
-	check "helm does not uninstall while a snapshot exists" refused helm uninstall "$release" --namespace "$release_ns" --timeout 2m
+	check "helm refuses to uninstall while a snapshot exists" refused helm uninstall "$release" --namespace "$release_ns" --timeout 2m
 	check "the check's log names the snapshot" contains "1 snapshots of $driver are left ($ns/kept)" \
 		k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi-volumes -o 'jsonpath={.items[*].status.containerStatuses[*].state.terminated.message}'
 	k -n "$ns" delete volumesnapshot kept --wait >/dev/null
 	soon 60 "the snapshot is gone" no_snapshots
-	# For helm it has counted as uninstalled since then.
-	check "helm does not upgrade after the refused uninstall" refused helm upgrade "$release" "$chart" "${install_args[@]}"
+	# For helm, the release has been uninstalled since then.
+	check "helm refuses to upgrade after the refused uninstall" refused helm upgrade "$release" "$chart" "${install_args[@]}"
 	check "a rollback to the current revision ends the uninstall" helm rollback "$release" "$(revision)" --namespace "$release_ns" --wait --timeout 3m
-	check "helm upgrades again" helm upgrade "$release" "$chart" "${install_args[@]}"
+	check "helm can upgrade after the rollback" helm upgrade "$release" "$chart" "${install_args[@]}"
 	check "the driver continues to work" driver_ready
 }
 
-# not_uninstalled WORDS: checks that helm fails to uninstall, and that its output has the words.
+# not_uninstalled WORDS: checks that helm fails to uninstall, and that its output has WORDS.
 not_uninstalled() {
 	local said
 	! said=$(helm uninstall "$release" --namespace "$release_ns" --timeout 2m 2>&1) && [[ $said == *"$1"* ]]
@@ -514,8 +517,7 @@ not_uninstalled() {
 # revision: prints helm's number of the installed revision.
 revision() { helm history "$release" --namespace "$release_ns" --max 1 -o json | sed -n 's/.*"revision":\([0-9]*\).*/\1/p'; }
 
-# An uninstall in spite of volumes keeps their data, which is there when the driver is installed
-# again.
+# An uninstall in spite of volumes keeps their data. After the next installation the data is there.
 case_uninstall-data() {
 	local name
 	claim data 64Mi
@@ -527,18 +529,18 @@ case_uninstall-data() {
 	check "the volume still exists" volume_kept "$name"
 	check "the pod still has its file" stored first /greeting hello
 	check "nodes keep the driver's annotations" on_nodes "$driver/zone-mib"
-	check "helm installs again" helm install "$release" "$chart" "${install_args[@]}"
+	check "helm installs a second time" helm install "$release" "$chart" "${install_args[@]}"
 	soon 60 "the driver is registered with the kubelet" registered
 	pod second data
 	soon 60 "another pod gets the volume" running second
 	check "the next pod reads the stored file" stored second /greeting hello
 }
 
-# on_nodes WORDS: a node has them.
+# on_nodes WORDS: checks that a Node object has WORDS.
 on_nodes() { k get nodes -o json | grep -F "$1" >/dev/null; }
 
 case_uninstall() {
-	soon 90 "no namespace is being deleted any more" no_namespaces_going
+	soon 90 "no namespace is being deleted" no_namespaces_going
 	check "nodes have the driver's labels" on_nodes "topology.$driver/node"
 	check "helm uninstalls" helm uninstall "$release" --namespace "$release_ns" --wait --timeout 3m
 	soon 60 "no pod of the driver is left" equals "" k -n "$release_ns" get pods -o 'jsonpath={.items[*].metadata.name}'

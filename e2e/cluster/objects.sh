@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Objects of the cases, and functions that wait for and examine them. Sourced; $ns is the case's
-# namespace.
-# shellcheck disable=SC2034,SC2154 # e2e/cluster/case has the rest
+# Functions that make the objects of the cases, wait for them and examine them. e2e/cluster/case
+# sources this file. $ns is the case's namespace.
+# shellcheck disable=SC2034,SC2154 # e2e/cluster/case sets the variables
 
 release=stargate
 release_ns=stargate-system
 driver=stargate.csi.dev
-zone_dir=/dev/shm/stargate # of files
+zone_dir=/dev/shm/stargate # the zone of files
 snapshot_dir=/var/lib/stargate-snapshots
-zone_name=stargate         # of reserved memory
+zone_name=stargate         # the zone of reserved memory
 zone_device=/dev/pmem0
 region=/data/.stargate/region
 zoned=$node # the node that has the zone
 ! with_vm || zoned=$vm
 
-# check WORDS COMMAND...: fails the case unless COMMAND succeeds. The log has the time, which shows
-# slow steps.
+# check WORDS COMMAND...: fails the case unless COMMAND succeeds. Prints the time, which shows slow
+# steps.
 check() {
 	local words=$1
 	shift
@@ -25,8 +25,8 @@ check() {
 	checks=$((checks + 1))
 	echo "$SECONDS s: $words" >&2
 }
-# soon SECONDS WORDS COMMAND...: checks that COMMAND succeeds within that time; an emulated node
-# gets three times as long.
+# soon SECONDS WORDS COMMAND...: checks that COMMAND succeeds within SECONDS, or within three times
+# as long with the second node, which may be emulated.
 soon() {
 	local limit=$1
 	! with_vm || limit=$((3 * limit))
@@ -36,7 +36,8 @@ refused() { ! "$@" >/dev/null 2>&1; }
 contains() { [[ $("${@:2}" 2>&1) == *"$1"* ]]; }
 equals() { [[ $("${@:2}") == "$1" ]]; }
 
-# claim NAME SIZE [ACCESS MODE] [VOLUME MODE] [KIND/NAME, of which it is to be a copy] [CLASS]
+# claim NAME SIZE [ACCESS_MODE] [VOLUME_MODE] [KIND/SOURCE] [CLASS]: makes a claim. With
+# KIND/SOURCE, its volume is a copy of that object.
 claim() {
 	local source=
 	case ${5:-} in
@@ -57,11 +58,11 @@ claim() {
 }
 
 # pod NAME CLAIM [readOnly|block] [WHERE]: makes a pod that sleeps, with the claim's volume at
-# /data. WHERE, part of its spec, selects the node.
+# /data. WHERE is a part of the pod's spec that selects the node.
 pod() {
 	local how='{name: data, mountPath: /data}' kind=volumeMounts more=
-	# For the volume: readOnly of a container does not cover mounts below, and the region is
-	# one.
+	# readOnly is set for the volume and not for the container, because a container's readOnly
+	# does not cover mounts below the volume's mount, and the region is such a mount.
 	[[ ${3:-} != readOnly ]] || more=', readOnly: true'
 	[[ ${3:-} != block ]] || { how='{name: data, devicePath: /dev/data}'; kind=volumeDevices; }
 	k apply -f - >/dev/null <<-EOF
@@ -82,16 +83,17 @@ pod() {
 running() { equals True k -n "$ns" get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'; }
 bound() { equals Bound k -n "$ns" get pvc "$1" -o 'jsonpath={.status.phase}'; }
 pending() { equals Pending k -n "$ns" get "$1" "$2" -o 'jsonpath={.status.phase}'; }
-# volume_of CLAIM: prints the name of its volume in the zone. pv_of CLAIM: prints its
-# PersistentVolume.
+# volume_of CLAIM: prints the name of the claim's volume in the zone.
+# pv_of CLAIM: prints the name of the claim's PersistentVolume.
 volume_of() { k get pv "$(pv_of "$1")" -o 'jsonpath={.spec.csi.volumeHandle}' | cut -d@ -f1; }
 pv_of() { k -n "$ns" get pvc "$1" -o 'jsonpath={.spec.volumeName}'; }
 has_event() { contains "$2" k -n "$ns" get events --field-selector "involvedObject.name=$1" -o 'jsonpath={.items[*].message}'; }
 in_pod() { k -n "$ns" exec "$1" -- "${@:2}"; }
 gone() { refused k -n "$ns" get "$1" "$2"; }
 
-# store POD FILE TEXT: writes the text to a file in the pod's volume. stored POD FILE TEXT: checks
-# that the file has the text. In a zone of files, stargatectl in the pod writes and reads the file.
+# store POD FILE TEXT: writes the text to a file in the pod's volume.
+# stored POD FILE TEXT: checks that the file has the text.
+# In a zone of files, stargatectl in the pod writes and reads the file.
 store() {
 	if with_vm; then
 		in_pod "$1" sh -c "echo '$3' >'/data$2'"
@@ -116,17 +118,18 @@ driver_pod() {
 	k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi --field-selector "spec.nodeName=$zoned" \
 		-o 'jsonpath={.items[0].metadata.name}'
 }
-# One pod on each node.
+# driver_ready: checks that the driver has one pod on each node, and that these pods are ready.
 driver_ready() {
 	local all
 	all=$(k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi \
 		-o 'jsonpath={range .items[*]}{.metadata.deletionTimestamp}{range .status.conditions[?(@.type=="Ready")]}{.status}{end} {end}')
 	if with_vm; then [[ $all == "True True " ]]; else [[ $all == "True " ]]; fi
 }
-# Options of pgrep for the driver's process on the node. The resizer's pod also has a driver, which
-# belongs to no node.
+# Options of pgrep that find the driver's process on the node. The resizer's pod also runs the
+# driver's program, but for no node.
 driver_process=(-f '^/usr/local/bin/stargate-csi .*--registration-dir=')
-# ours: the words of lines "NAMESPACE WORD..."; beside parallel cases (BESIDE) only for this case.
+# ours: removes the namespace from lines "NAMESPACE WORD...". Beside parallel cases (BESIDE), it
+# prints only the lines of this case.
 ours() { awk -v only="${BESIDE:+$ns}" 'only == "" || $1 == only { sub(/^[^ ]* ?/, ""); print }'; }
 volumes_of_driver() {
 	k get pv -o "jsonpath={range .items[?(@.spec.csi.driver==\"$driver\")]}{.spec.claimRef.namespace} {.metadata.name}{\"\\n\"}{end}" | ours
@@ -149,8 +152,8 @@ largest() {
 	echo $(($(numfmt --from=auto "$size") >> 20))
 }
 
-# Prints the node's mounts of volumes; when no pod has a volume, there must be none. With parallel
-# cases this checks only the volumes that this case had at its end.
+# no_node_mounts: checks that the node has no mount of a volume. Beside parallel cases it checks
+# only the volumes that this case had at its end, which are in the list had.
 had=()
 no_node_mounts() {
 	local name mounts volumes of=()
@@ -168,7 +171,7 @@ zone_empty() {
 	fi
 }
 zone_there() { if with_vm; then on_vm vgs "$zone_name" >/dev/null 2>&1; else inside test -d "$zone_dir"; fi; }
-# Checks that the kernel of the second node has reported no error, in any of its boots.
+# sound: checks that the kernel of the second node has reported no error in any of its boots.
 sound() { ! with_vm || "$home/e2e/rig" judge "$logs"/stargate-rig-*/g1.*.console; }
 
 # finish: deletes the objects of the case, and waits until their volumes and mounts have
@@ -179,13 +182,13 @@ finish() {
 	volumes=$(volumes_of_driver)
 	read -ra had <<<"${volumes//$'\n'/ }"
 	k delete namespace "$ns" --wait=false >/dev/null
-	# The content is deleted immediately; the namespace itself remains for ten seconds, in which
-	# other cases may continue.
+	# The objects of the namespace are deleted immediately. The namespace itself remains for ten
+	# seconds, during which other cases may continue.
 	[[ -z $machines ]] || soon 90 "the namespace is gone" refused k get namespace "$ns"
 	soon 60 "no volume is left" no_volumes
-	soon 60 "nothing of a volume is mounted" no_node_mounts
+	soon 60 "no volume is mounted on the node" no_node_mounts
 	[[ -n ${BESIDE:-} ]] || ! zone_there || soon 60 "the zone is empty" zone_empty
-	check "no kernel has complained" sound
+	check "the kernel logs have no error" sound
 }
 
 # post_mortem: prints the cluster's state, which helps to find the cause of a failure.
@@ -211,7 +214,7 @@ post_mortem() {
 	echo "--- resizer"
 	k -n "$release_ns" logs "deployment/$release-resizer" -c resizer --tail 30
 	for pod in $(k -n "$ns" get pods -l kubevirt.io=virt-launcher -o name); do
-		echo "--- $pod, and its machine"
+		echo "--- $pod, and its VM"
 		k -n "$ns" get "$pod" -o jsonpath='{.status}'
 		k -n "$ns" get vmi "$(k -n "$ns" get "$pod" -o 'jsonpath={.metadata.labels.vm\.kubevirt\.io/name}')" -o jsonpath='{.status}'
 		k -n "$ns" logs "$pod" -c compute --tail 30

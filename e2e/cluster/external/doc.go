@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package external has no code: its module names Kubernetes' own tests, and the program that their
-// pods run, for e2e/cluster/build-tests.
+// Package external has no code. Its module names Kubernetes' own tests, and the program that the
+// tests' pods run, for e2e/cluster/build-tests.
 package external

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Kubernetes' agnhost, which does the work of pods in its tests, with a shell.
+# Kubernetes' agnhost, the program of pods in Kubernetes' own tests, with a shell.
 FROM scratch
 COPY bin /bin
 COPY --chmod=0755 agnhost /agnhost

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# For pods of Kubernetes' own tests that need a shell.
+# The image of pods in Kubernetes' own tests that need a shell.
 FROM scratch
 COPY bin /bin
 ENV PATH=/bin

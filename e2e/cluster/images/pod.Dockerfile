@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# For the tests' pods and, because it sleeps by default, for the sandbox: busybox, the tools, and
-# flock.
+# The image of the tests' pods, with busybox, the tools and flock. It sleeps by default, so the
+# cluster also uses it as the sandbox of pods.
 FROM scratch
 COPY flock /
 COPY bin /bin

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A root that was made elsewhere.
+# A root that another script has made.
 FROM scratch
 ADD root.tar /

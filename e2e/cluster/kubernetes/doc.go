@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubernetes has no code: its module names the programs that e2e/cluster/build compiles.
+// Package kubernetes has no code. Its module names programs that e2e/cluster/build compiles.
 package kubernetes

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package libnbd replaces libguestfs.org/libnbd, which no module proxy has. KubeVirt uses it for
-// disks of backups, and CDI for disks of VMware. No test here makes either; a caller gets an error.
+// disks of backups, and CDI for disks of VMware. No test uses such a disk. Each function returns an
+// error.
 package libnbd
 
 // Names of the real package that KubeVirt and CDI use.
@@ -16,7 +17,7 @@ const (
 // CMD_FLAG_REQ_ONE asks for one extent.
 const CMD_FLAG_REQ_ONE CmdFlag = 8
 
-var errNone = &LibnbdError{Op: "libnbd", Errmsg: "this program has been compiled without it"}
+var errNone = &LibnbdError{Op: "libnbd", Errmsg: "this program has been compiled without libnbd"}
 
 // CmdFlag is a flag of a request.
 type CmdFlag uint32
