@@ -4,7 +4,7 @@
 # Cases with CDI, which fills disks of VMs. CDI's own operator runs on this machine's node
 # (e2e/cluster/cdi-images). The list of cases is in cases-kubevirt.sh. e2e/cluster/case sources this
 # file.
-# shellcheck disable=SC2016,SC2154 # e2e/cluster/case sets the variables; some text is for other shells
+# shellcheck disable=SC2016,SC2154 # variables of `case`; text for other shells
 
 with_cdi() { k get crd datavolumes.cdi.kubevirt.io >/dev/null 2>&1; }
 

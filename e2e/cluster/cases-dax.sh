@@ -5,7 +5,7 @@
 # order. The first node has no reserved memory. In the last cases both nodes have a zone of files
 # (cases-copies.sh). A volume that grows needs the memory behind it, so its case runs alone. Cases
 # that are not in this file are in cases.sh. e2e/cluster/case sources this file.
-# shellcheck disable=SC2016,SC2034,SC2154 # e2e/cluster/case sets the variables; some text is for other shells
+# shellcheck disable=SC2016,SC2034,SC2154 # variables of `case`; text for other shells
 
 dax_cases=(
 	install-dax helm-test files+readonly+pod-once+block+quota grow expand

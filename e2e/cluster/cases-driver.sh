@@ -3,7 +3,7 @@
 #
 # Cases of the driver itself: a driver that starts on a new node, a driver that ends in the middle
 # of a call, volumes that no call deletes, and mounts by FUSE. e2e/cluster/case sources this file.
-# shellcheck disable=SC2016,SC2154 # e2e/cluster/case sets the variables; some text is for other shells
+# shellcheck disable=SC2016,SC2154 # variables of `case`; text for other shells
 
 # change_driver PATCH: changes the template of the driver's pods.
 change_driver() { k -n "$release_ns" patch daemonset "$release-csi" --type json -p "$1" >/dev/null; }

@@ -5,7 +5,7 @@
 # docs/kubevirt.md. Some of them are in the lists of cases-kubevirt.sh. Others, and some cases of
 # cases-kubevirt.sh, run in a separate cluster with reserved memory. e2e/cluster/case sources this
 # file.
-# shellcheck disable=SC2016,SC2034,SC2154 # e2e/cluster/case sets the variables; some text is for other shells
+# shellcheck disable=SC2016,SC2034,SC2154 # variables of `case`; text for other shells
 
 kubevirt_failure_cases=(
 	install-dax operator

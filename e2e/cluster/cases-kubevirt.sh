@@ -4,7 +4,7 @@
 # Cases of VMs with KubeVirt itself, in their order. The VMs run on this machine's node, emulated by
 # QEMU, with a zone of files. Or they run on the second node under KVM (e2e/cluster/up --kvm), with
 # reserved memory; pods on that node mount the same volumes. e2e/cluster/case sources this file.
-# shellcheck disable=SC2016,SC2034,SC2154 # e2e/cluster/case sets the variables; some text is for other shells
+# shellcheck disable=SC2016,SC2034,SC2154 # variables of `case`; text for other shells
 
 kubevirt_cases=(
 	install cdi-operator operator manifests
@@ -295,10 +295,10 @@ guest() {
 # mounts NAME: prints how often a VM with Debian has mounted the volume of its first device.
 mounts() { console "$1" | grep -c 'stargate-mount: /dev/pmem0 is mounted at /mnt/stargate/' || true; }
 
-# at_console NAME COMMAND LINE: logs in on the console of a VM with Debian like a user, types
-# COMMAND and expects LINE. virtctl needs a terminal, which script(1) provides. The virtctl is that
-# of 1.8, because a module of 1.9's virtctl (for templates) is missing on Go's proxy. shellcheck
-# disable=SC2317 # the function within calls functions that are defined here
+# at_console NAME COMMAND LINE: logs in on the console of a VM with Debian like a user, types COMMAND
+# and expects LINE. virtctl needs a terminal, which script(1) provides. The virtctl is that of 1.8,
+# because a module of 1.9's virtctl (for templates) is missing on Go's proxy.
+# shellcheck disable=SC2317 # the function within calls functions that are defined here
 at_console() {
 	local seen=$logs/console-$1 said=0 virtctl to
 	virtctl=$(programs kubevirt-1.8)/virtctl

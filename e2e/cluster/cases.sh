@@ -3,7 +3,7 @@
 #
 # The cases of a node that has a zone of files, in their order. Most cases also run on reserved
 # memory (cases-dax.sh). e2e/cluster/case sources this file.
-# shellcheck disable=SC2016,SC2034,SC2154 # e2e/cluster/case sets the variables; some text is for other shells
+# shellcheck disable=SC2016,SC2034,SC2154 # variables of `case`; text for other shells
 
 # Cases joined by a + run in parallel, and check only their own objects.
 cases=(

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # Paths and clients of the cluster, for scripts that source this file.
-# shellcheck disable=SC2016,SC2034 # scripts that source this use the variables; some text is for other shells
+# shellcheck disable=SC2016,SC2034 # used by other scripts; text for other shells
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 home=$(cd "$here/../.." && pwd)
