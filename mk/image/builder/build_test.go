@@ -253,7 +253,7 @@ func TestRefused(t *testing.T) {
 		{"FROM --platform=x scratch\n", "--platform"},
 		{"FROM scratch\nCOPY none /\n", "COPY none"},
 		{"FROM scratch\nCOPY secret* /\n", "patterns"},
-		{"FROM scratch\nCOPY --from=other a /\n", "no stage of that name"},
+		{"FROM scratch\nCOPY --from=other a /\n", "no stage has that name"},
 		{"FROM scratch\nCOPY --chown=1 a.txt /\n", "--chown"},
 		{"FROM scratch\nCOPY --chmod=u+x a.txt /\n", "octal"},
 		{"FROM scratch\nADD a.txt /\n", "ADD ARCHIVE.tar /"},
