@@ -29,7 +29,7 @@ refuses_sem 2 "there is no command 'lst'" lst
 refuses_sem 2 'NAME is missing' create
 refuses_sem 2 'too many arguments' create a b
 refuses_sem 2 'too many arguments' list a
-refuses_sem 2 'no COMMAND' lock a
+refuses_sem 2 'COMMAND is missing' lock a
 refuses_sem 2 "there is no option '-x'" -x list
 refuses_sem 2 'is not possible with this command' list --value 3
 refuses_sem 2 'is not possible with this command' create a -t 3
@@ -54,7 +54,7 @@ for name in -x --help - --; do
 done
 refuses_sem 1 'not on a mounted StargateFS volume' --volume "$dir" rm -
 refuses_sem 2 'too many arguments' --volume "$dir" rm -- -x -y
-refuses_sem 2 'no COMMAND' lock -- -x
+refuses_sem 2 'COMMAND is missing' lock -- -x
 # Help on one command lists the options of that command only.
 for command in list create rm show stat reset wait post lock; do
 	expect 0 "$sem" help "$command"
