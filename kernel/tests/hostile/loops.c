@@ -264,7 +264,7 @@ void case_move_range(void)
 
 /* --- the split of a bucket -------------------------------------------------------------------- */
 
-/* bit map of the pages that were free at the begin */
+/* bit map of the pages that were free at the start */
 static u64 empty[H_SIZE / SG_PAGE / 64];
 
 /* Fills each slot of a bucket in a formerly free page before the engine loads it. */

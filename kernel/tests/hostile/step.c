@@ -274,7 +274,7 @@ void step_round(u64 seed)
 
 /* --- a sweep ---------------------------------------------------------------------------------- */
 
-#define SWEEP_PLACES	300	/* most loads of an operation that are tried, evenly spread */
+#define SWEEP_PLACES	300	/* at most so many loads of an operation, evenly spread */
 #define SWEEP_VALUES	3
 
 /*

@@ -160,7 +160,7 @@ void case_holes(void)
 			CHECK(wt_write(w, 0, 4 * SG_PAGE, kind) == 3 * SG_PAGE);
 			CHECK(wt_write(w, 3 * SG_PAGE, SG_PAGE, kind) == 0);
 			CHECK(read_ok(w, 0, 3 * SG_PAGE, f.tag, kind));
-			sg_window_wb(w, 0, 16 * SG_PAGE);	/* no fault over holes */
+			sg_window_wb(w, 0, 16 * SG_PAGE);	/* must not fault over holes */
 			sg_windows_stats(ws, &st);
 			CHECK(st.shorts);
 		}
