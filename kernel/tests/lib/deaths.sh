@@ -11,6 +11,7 @@
 #            first it runs $DEATH_SCRIPT, if there is one, while its other threads go on
 #   reply it has recorded the reply, and has not sent it
 #   replied  it has sent the reply
+#   part it has read only the first 64 KiB of such a request
 # With late:OPCODE the server does not die, but stops in that call until the volume has been
 # unmapped, or for three seconds. With starts:0 it stops for two seconds before it fences the last
 # server's slot. With joined:0 it stops for two seconds after it has joined, before it marks the
@@ -24,6 +25,7 @@ cat >death.c <<'END'
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -67,12 +69,31 @@ static unsigned int opcode_of(u64 unique)
 	return 0;
 }
 
+/*
+ * The kernel copies a request page by page, and fails at the first page that it cannot get: here a
+ * page without access, and in a server that is being killed any page.
+ */
+static void cut_room(void *buf, int access)
+{
+	const char *at = getenv("DEATH_AT");
+
+	if (at && !strncmp(at, "part:", 5))
+		mprotect((void *)(((uintptr_t)buf + 65536) & -4096UL), 4096, access);
+}
+
 ssize_t read(int fd, void *buf, size_t len)
 {
 	REAL(read);
-	ssize_t n = real(fd, buf, len);
 	struct fuse_in_header *in = buf;
+	ssize_t n;
 
+	if (len == CALL_BYTES)
+		cut_room(buf, PROT_NONE);
+	n = real(fd, buf, len);
+	if (len == CALL_BYTES && n < 0 && errno == EFAULT && is_now("part", in->opcode))
+		die();
+	if (len == CALL_BYTES)
+		cut_room(buf, PROT_READ | PROT_WRITE);
 	if (len != CALL_BYTES || n < (ssize_t)sizeof(*in))
 		return n;
 	seen[__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % 256] = in->unique << 8 | in->opcode;

@@ -46,6 +46,28 @@ rm m/f
 died
 leave m
 
+# --- a server that is killed while it reads a request ------------------------------------------
+
+# The kernel ends the call with EIO. The next server must not write what the buffer had behind the
+# part that was read.
+serve_to_die part:$WRITE m v
+timeout -s KILL 20 "${python[@]}" -c 'import errno, os
+fd = os.open("m/f", os.O_RDWR | os.O_CREAT)
+old = b"old " * 0x3000
+for at in range(0, 0x40000, len(old)): os.pwrite(fd, old, at)
+size = os.fstat(fd).st_size
+before = os.pread(fd, size, 0)
+try: os.pwrite(fd, b"new " * 0x10000, 0)
+except OSError as e: print(errno.errorcode[e.errno])
+os.stat("m/f")
+assert os.pread(fd, size, 0) == before, "a part of the request, or older bytes, were written"
+assert os.fstat(fd).st_size == size
+os.pwrite(fd, b"new", 0)' >got || fail "a request of which a part was read"
+died
+is "the caller" EIO "$(cat got)"
+rm m/f
+leave m
+
 # --- calls that cannot be done twice ----------------------------------------------------------
 
 # repeated WHAT OPCODE PYTHON: the server dies when it has done that call. The next server repeats

@@ -17,6 +17,9 @@
  *   an attribute is as wanted   the inode has the time of this very call
  *   a renaming                  the new name leads to the file that the call noted
  *   an append                   the noted place has these bytes, or the first of them
+ *
+ * A killed server may have read only a part of a request. So the next server asks the kernel for
+ * which of these calls it waits (is_waited_for()), and drops the others.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -329,16 +332,19 @@ static bool interrupt_queued(u64 unique)
 		;
 	c = i < pool.queued ? pool.queue[i] : NULL;
 	repeated = c && c->repeated;
-	if (repeated) {
+	if (repeated)
 		sg_store64(&c->interrupted, unique);
-	} else if (c) {
+	else if (c)
 		take_queued(unique);
-		give_call(c);
-	}
 	pthread_mutex_unlock(&pool.lock);
-	if (c && !repeated)
-		put(unique, -EINTR, NULL, 0);
-	return c;
+	if (!c || repeated)
+		return c;
+	/* the call ends after its reply: if this server dies in between, the next one replies */
+	put(unique, -EINTR, NULL, 0);
+	pthread_mutex_lock(&pool.lock);
+	give_call(c);
+	pthread_mutex_unlock(&pool.lock);
+	return true;
 }
 
 /*
@@ -682,6 +688,23 @@ static int begin(void)
 	return err;
 }
 
+/*
+ * Reports whether the kernel waits for the reply to a request. It does so from the time when all of
+ * the request has been copied to a server. A server that is killed during this copy leaves a
+ * request with old bytes at its end, and the kernel has ended that call with EIO. If it was already
+ * answered, the kernel does not wait either.
+ *
+ * The question is a reply to an interrupt of the request, without an error: the kernel looks the
+ * request up, and does nothing.
+ */
+static bool is_waited_for(u64 unique)
+{
+	struct fuse_out_header out = { .len = sizeof(out), .unique = unique | REPLY_TO_INTERRUPT };
+
+	return write(fs.fd, &out, sizeof(out)) >= 0 || errno != ENOENT;
+}
+
+/* Reports whether the last server had this call, and has not ended it. */
 static bool is_left(const struct call *c)
 {
 	return c->state == CALL_QUEUED || c->state == CALL_RUNNING ||
@@ -730,7 +753,8 @@ static void take_over(void)
 		    errno != ENOENT)
 			tool_warn("cannot send a reply that the last server has left: %s",
 				  strerror(errno));
-		if (is_left(c) && !locks_wait(head_of(c)->unique)) {
+		if (is_left(c) && !locks_wait(head_of(c)->unique) &&
+		    is_waited_for(head_of(c)->unique)) {
 			c->repeated = 1;
 			pool.taken[i] = true;
 			pool.queue[pool.queued++] = c;

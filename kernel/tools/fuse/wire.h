@@ -17,6 +17,9 @@
 #define OP_TMPFILE	51
 #define OP_STATX	52
 
+/* This bit in the number of a reply: it is a reply to the interrupt of that request. */
+#define REPLY_TO_INTERRUPT	1ULL
+
 #ifndef FOPEN_PARALLEL_DIRECT_WRITES
 #define FOPEN_PARALLEL_DIRECT_WRITES	(1 << 6)
 #endif
