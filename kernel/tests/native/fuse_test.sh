@@ -55,6 +55,15 @@ matrix m names data xattrs "${no_request[@]}" "${shared_maps[@]}"
 leave m
 clean v
 
+# --- the caller's output ---------------------------------------------------------------------
+
+# A caller that reads the output of the command sees its end, although the server runs on.
+mkdir -p m
+"$fuse" "$memory/v" "$dir/m" 2>>m.log | timeout -s KILL 20 cat >out ||
+	fail "the server keeps the output of its caller open"
+is "the output" "" "$(cat out)"
+leave m
+
 # --- locks of one system --------------------------------------------------------------------
 
 program locks

@@ -484,17 +484,6 @@ static void watch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-static void close_outputs(void)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (null < 0)
-		return;
-	dup2(null, STDIN_FILENO);
-	dup2(null, STDOUT_FILENO);
-	/* standard error stays open for the server's messages */
-}
-
 /* Runs the keeper. @ready: a pipe to the caller that waits for the start, or -1. */
 static int run(const struct options *opt, int ready)
 {
@@ -515,9 +504,20 @@ static int run(const struct options *opt, int ready)
 		if (write(ready, "", 1) < 0)
 			tool_warn("cannot report the start: the calling process has exited");
 		close(ready);
-		close_outputs();
 	}
 	return keep(opt);
+}
+
+/* In the background, also the server keeps no pipe open that the caller reads until its end. */
+static void close_outputs(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0)
+		return;
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	/* standard error stays open for the server's messages */
 }
 
 static int run_in_background(const struct options *opt)
@@ -539,6 +539,7 @@ static int run_in_background(const struct options *opt)
 		if (chdir("/"))
 			_exit(1);
 		close(ready[0]);
+		close_outputs();
 		_exit(run(opt, ready[1]));
 	}
 	close(ready[1]);
