@@ -374,6 +374,7 @@ int ck_engine(struct sg_ck *c)
 {
 	int err;
 
+	sg_end_lapses_of_ended(&c->vol);
 	/* A fenced system may still reach deferred frees that the first round could not reclaim. */
 	if (c->pass)
 		sg_wait_for_lapse(&c->vol);

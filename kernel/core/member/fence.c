@@ -112,6 +112,20 @@ int sg_fence_lapsed(struct sg_vol *vol, unsigned int slot, u32 incarnation)
 	return fence_lapsed(vol, slot, SG_SLOT_WORD(SG_SLOT_LIVE, incarnation));
 }
 
+/* Reads the identity of the system in a slot with that state. Returns false if it has none. */
+static bool read_named(const struct sg_vol *vol, unsigned int slot, u64 state,
+		       struct sg_slot *info)
+{
+	return !sg_slot_read(vol, slot, info) && info->state == state &&
+	       info->named == SG_SLOT_INC(state);
+}
+
+/* Reports whether that is a process of this machine, and has ended. */
+static bool has_ended(const struct sg_slot *info)
+{
+	return info->pid && sg_os_has_ended(info->boot, info->pid);
+}
+
 /*
  * Reports whether that system may continue and store into pages of the volume. Its processes may
  * have them mapped, or it may be a tool that was stopped in a copy. A system without a name has
@@ -121,9 +135,8 @@ static bool may_continue(const struct sg_vol *vol, unsigned int slot, u64 state)
 {
 	struct sg_slot info;
 
-	return SG_SLOT_STATE(state) == SG_SLOT_LIVE && !sg_slot_read(vol, slot, &info) &&
-	       info.state == state && info.named == SG_SLOT_INC(state) &&
-	       !(info.pid && sg_os_has_ended(info.boot, info.pid));
+	return SG_SLOT_STATE(state) == SG_SLOT_LIVE && read_named(vol, slot, state, &info) &&
+	       !has_ended(&info);
 }
 
 /*
@@ -399,6 +412,25 @@ int sg_wait_for_lapse(struct sg_vol *vol)
 		if (bits >> i & 1 && sg_load64(sg_state_word(vol, i)) == state[i])
 			sg_end_lapse(vol, i);
 	return 0;
+}
+
+/*
+ * Ends the lapses of fenced processes that have ended since. The caller has exclusive access, so
+ * that no stargatefs-fuse joins meanwhile that succeeds one of them, and needs its open files.
+ */
+void sg_end_lapses_of_ended(struct sg_vol *vol)
+{
+	struct sg_slot info;
+	u64 state, bits;
+	unsigned int i;
+
+	bits = sg_is_lost(vol, SG_HOT_OFF) ? 0 : sg_get(vol, SG_HOT(lapsed));
+	for (i = 0; i < SG_SLOTS; i++) {
+		state = sg_load64_acquire(sg_state_word(vol, i));
+		if (bits >> i & 1 && SG_SLOT_STATE(state) != SG_SLOT_LIVE &&
+		    read_named(vol, i, state, &info) && has_ended(&info))
+			sg_end_lapse(vol, i);
+	}
 }
 
 /*

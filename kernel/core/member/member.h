@@ -33,6 +33,7 @@ int sg_fence_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, unsigned
 int sg_fence_unguarded(struct sg_vol *vol, unsigned int wait_ms);
 void sg_end_lapse(struct sg_vol *vol, unsigned int slot);
 int sg_wait_for_lapse(struct sg_vol *vol);	/* until a slot has lapsed */
+void sg_end_lapses_of_ended(struct sg_vol *vol);	/* with exclusive access */
 /* true: this system has recovered it */
 bool sg_recover_slot(struct sg_vol *vol, unsigned int slot);
 void sg_recover_all(struct sg_vol *vol);

@@ -183,6 +183,30 @@ for moment in starts joined; do
 done
 leave other
 
+# --- fsck after a death of server and keeper ---------------------------------------------------
+
+# Another server fences the killed one, with a lapse: a successor might need its files. fsck needs no
+# such wait, because the process has ended.
+used() { "$fsck" -n --json "$memory/v" | pick 'd["files"]'; }
+used=$(used)
+serve third v
+serve m v
+echo x >m/removed
+exec 8<m/removed
+rm m/removed
+read -ra both <<<"$(pids_of m | xargs)"
+kill -KILL "${both[@]}"
+exec 8<&-
+umount -l m
+soon "the killed server is fenced" 20 grep -q 'has ended without leaving: fenced' third.log
+leave third
+begin=$SECONDS
+expect 1 "$fsck" -p "$memory/v"
+! grep -q 'may still store' err || fail "fsck waits for a process that has ended"
+[[ $((SECONDS - begin)) -lt 8 ]] || fail "fsck took $((SECONDS - begin)) s"
+clean v
+is "the removed file has been freed" "$used" "$(used)"
+
 # --- interrupts -----------------------------------------------------------------------------
 
 # The kernel sends an interrupt once. A server that has read it dies, and the next server acts on

@@ -4,6 +4,9 @@
  * which work waits for its end, and how it ends. systems_death_test checks that pages and slots
  * stay unused during a lapse.
  */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -332,19 +335,49 @@ static bool process_lapses(const u8 boot[16], u64 process)
 	return lapses;
 }
 
-/* The fencing tool sees that the process has ended. */
+static void *stay(void *arg)
+{
+	(void)arg;
+	pause();
+	return NULL;
+}
+
+/* Starts a process whose first thread has ended, while another one goes on. */
+static pid_t start_headless(void)
+{
+	pid_t pid = fork();
+	pthread_t thread;
+	char state = 0, path[64];
+	FILE *f;
+
+	if (!pid) {
+		pthread_create(&thread, NULL, stay, NULL);
+		pthread_exit(NULL);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	while (state != 'Z') {
+		f = fopen(path, "re");
+		CHECK(f && fscanf(f, "%*d (%*[^)]) %c", &state) == 1);
+		fclose(f);
+	}
+	return pid;
+}
+
+/* The fencing tool sees that the process has ended, also if its parent has not waited for it. */
 static void of_processes(void)
 {
 	u64 self = process_self();
-	pid_t pid = fork();
+	pid_t pid = start_headless();
 	u8 boot[16], none[16] = { 1 };
+	siginfo_t info;
 
-	if (!pid)
-		_exit(0);
 	CHECK(process_boot(boot));
 	CHECK(SG_SLOT_PID_SPACE(self));
 	CHECK_EQ(SG_SLOT_PID(self), (u64)getpid());
 	CHECK(process_lapses(boot, SG_SLOT_PROCESS(pid, SG_SLOT_PID_SPACE(self))));
+	kill(pid, SIGKILL);
+	CHECK(!waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT));
+	CHECK(!process_lapses(boot, SG_SLOT_PROCESS(pid, SG_SLOT_PID_SPACE(self))));
 	CHECK_EQ(waitpid(pid, NULL, 0), pid);
 	CHECK(!process_lapses(boot, SG_SLOT_PROCESS(pid, SG_SLOT_PID_SPACE(self))));
 	CHECK(process_lapses(none, SG_SLOT_PROCESS(pid, SG_SLOT_PID_SPACE(self))));

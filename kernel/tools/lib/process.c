@@ -5,9 +5,12 @@
  * whatever their numbers are.
  */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "tool.h"
 
@@ -38,7 +41,22 @@ u64 process_self(void)
 	return SG_SLOT_PROCESS(getpid(), stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino);
 }
 
-/* A process with this number may be a later one, so its existence proves nothing. */
+/*
+ * Reports whether all threads of a process have ended, although its parent has not waited for it
+ * yet. Some init processes of containers never do. Kernels before 5.3 cannot tell.
+ */
+static bool is_zombie(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	bool ended = fd >= 0 && poll(&p, 1, 0) == 1 && p.revents & POLLIN;
+
+	if (fd >= 0)
+		close(fd);
+	return ended;
+}
+
+/* A number that another process has by now proves nothing here. */
 bool sg_os_has_ended(const u8 boot[16], u64 process)
 {
 	u32 pid = SG_SLOT_PID(process), space = SG_SLOT_PID_SPACE(process);
@@ -47,5 +65,5 @@ bool sg_os_has_ended(const u8 boot[16], u64 process)
 	if (!space || space != SG_SLOT_PID_SPACE(process_self()) || (pid_t)pid <= 0 ||
 	    !process_boot(here) || memcmp(here, boot, sizeof(here)))
 		return false;
-	return kill((pid_t)pid, 0) && errno == ESRCH;
+	return (kill((pid_t)pid, 0) && errno == ESRCH) || is_zombie((pid_t)pid);
 }
