@@ -292,8 +292,7 @@ static void do_token(void)
 		return;
 	}
 	in_dir(name, dir, "token", 0);
-	/* ESTALE: twice during the call, a file was replaced and freed (docs/limitations.md) */
-	int fd = AGAIN(open(name, O_RDONLY));
+	int fd = open(name, O_RDONLY);
 
 	if (fd < 0)
 		die("%s is not there", name);

@@ -12,8 +12,9 @@
 #   reply it has recorded the reply, and has not sent it
 #   replied  it has sent the reply
 #   part it has read only the first 64 KiB of such a request
-# With late:OPCODE the server does not die, but stops in that call until the volume has been
-# unmapped, or for three seconds. With starts:0 it stops for two seconds before it fences the last
+# With each:OPCODE the server does not die: before each such call, as long as $DEATH_FILE exists, it
+# runs $DEATH_SCRIPT. With late:OPCODE it does not die, but stops in that call until the volume has
+# been unmapped, or for three seconds. With starts:0 it stops for two seconds before it fences the last
 # server's slot. With joined:0 it stops for two seconds after it has joined, before it marks the
 # inherited files. With wait:0 the keeper sends itself SIGTERM just before it waits for its server.
 # With old:26 the kernel seems to be older than 5.13. With send:0 the keeper cannot send the new
@@ -51,6 +52,15 @@ static bool is_now(const char *moment, unsigned int opcode)
 
 	snprintf(text, sizeof(text), "%s:%u", moment, opcode);
 	return at && file && !strcmp(at, text) && !unlink(file);
+}
+
+static bool is_each(unsigned int opcode)
+{
+	const char *at = getenv("DEATH_AT"), *file = getenv("DEATH_FILE");
+	char text[32];
+
+	snprintf(text, sizeof(text), "each:%u", opcode);
+	return at && file && !strcmp(at, text) && !access(file, F_OK);
 }
 
 static void die(void)
@@ -99,6 +109,8 @@ ssize_t read(int fd, void *buf, size_t len)
 	seen[__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % 256] = in->unique << 8 | in->opcode;
 	if (is_now("read", in->opcode))
 		die();
+	if (is_each(in->opcode) && system(getenv("DEATH_SCRIPT")))
+		abort();
 	if (is_now("old", in->opcode))
 		((struct fuse_init_in *)(in + 1))->flags &= ~FUSE_SETXATTR_EXT;
 	late = is_now("late", in->opcode);

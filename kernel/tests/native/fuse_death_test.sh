@@ -207,6 +207,31 @@ expect 1 "$fsck" -p "$memory/v"
 clean v
 is "the removed file has been freed" "$used" "$(used)"
 
+# --- a name that gets another file between its look-up and its open ---------------------------
+
+# replaced COMMAND: a process opens m/f. Before the server handles the first two calls OPEN, the other
+# system replaces the file, and frees it. Then COMMAND delays this server, or ends it.
+replaced() {
+	leave m
+	rm -f opens
+	: >death
+	LD_PRELOAD="$dir/death.so" DEATH_AT=each:$OPEN DEATH_FILE="$dir/death" \
+		DEATH_SCRIPT="cd $dir; unset LD_PRELOAD; echo >>opens
+[ \$(wc -l <opens) -le 2 ] || exit 0
+wc -l <opens >other/new && mv other/new other/f; $1" serve m v
+	timeout -s KILL 60 cat m/f || fail "the file that was replaced twice cannot be opened"
+	rm death
+}
+serve other v
+echo first >other/f
+serve m v
+is "a file that is replaced twice, slowly" 1 "$(replaced 'sleep 2.5')"
+is "and the server dies before the second open" 1 \
+	"$(replaced '[ $(wc -l <opens) -lt 2 ] || kill -KILL $PPID')"
+rm other/f
+leave m
+leave other
+
 # --- interrupts -----------------------------------------------------------------------------
 
 # The kernel sends an interrupt once. A server that has read it dies, and the next server acts on

@@ -54,6 +54,7 @@ int op_open(void)
 		node_close(IN->nodeid);
 		return err;
 	}
+	nodes_opened();
 	return reply(&out, sizeof(out));
 }
 

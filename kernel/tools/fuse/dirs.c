@@ -28,6 +28,7 @@ int op_opendir(void)
 		node_close(IN->nodeid);
 		return err;
 	}
+	nodes_opened();
 	return reply(&out, sizeof(out));
 }
 

@@ -66,8 +66,9 @@ struct handle {
 };
 #define HANDLE_DIR	1u
 #define HANDLE_WRITES	2u	/* open for writing */
+#define HANDLE_KEPT	4u	/* of a file that counts as open (keep.c), and not of an open file */
 /* behind the flags: the number of the call that has made the handle */
-#define HANDLE_CALL	2
+#define HANDLE_CALL	3
 #define HANDLE_FLAGS(flags, unique)	((u64)(flags) | (unique) << HANDLE_CALL)
 
 /*
@@ -92,8 +93,15 @@ struct kept_wait {
 	struct fuse_lk_in in;
 };
 
+/* A thread of which a call has failed with ESTALE (keep.c). @pid: as in its requests. */
+#define STALE_KEPT	256
+struct kept_stale {
+	u64 until;
+	u32 pid;
+};
+
 /* This number changes with each change of the layout or the meaning of struct inherited. */
-#define KEPT_LAYOUT	3
+#define KEPT_LAYOUT	4
 
 struct inherited {
 	u64 layout;		/* KEPT_LAYOUT, once a server has used it */
@@ -105,6 +113,8 @@ struct inherited {
 	u64 locks;
 	struct kept_lock lock[LOCKS_KEPT];
 	struct kept_wait wait[WAITS_KEPT];
+	u64 stale_until;	/* of all of these: the latest */
+	struct kept_stale stale[STALE_KEPT];
 	struct handle handle[HANDLES];
 };
 
@@ -191,14 +201,6 @@ void node_forget(u64 id, u64 n);
 int node_open(u64 id, const struct sg_iref *ref, bool again, bool made);
 void node_close(u64 id);
 bool node_in_use(struct sg_vol *vol, u64 ino, u32 generation);
-/*
- * For a file that was replaced between the kernel's look-up and its use. The kernel repeats the
- * look-up only once. So the files of all look-ups within the next second count as open for a second
- * or two.
- */
-void nodes_keep_for_a_while(void);
-int node_keep(const struct sg_iref *ref);
-void nodes_settle(void);	/* each second */
 int node_prepare(void);
 void node_inherit(void);
 void node_close_all(void);
@@ -213,11 +215,25 @@ u64 handle_end(u64 fh);
 int handles_deny_writes(u64 id);
 void handles_allow_writes(void);
 unsigned int handles_of(u64 id);	/* the number of its open files */
+void handle_drop(u64 fh);		/* of a handle that the kernel does not know */
+/* Sets a node's mark for keep.c, with @if_kept only if it is kept. Returns its earlier mark. */
+enum { NOT_KEPT, KEPT, KEPT_AGAIN };
+u8 node_mark(u64 id, u8 mark, bool if_kept);
 struct sg_inode *node_record(const struct sg_iref *ref);
 static inline u32 node_flags(const struct sg_iref *ref)
 {
 	return (u32)(sg_load64(&node_record(ref)->genflags) >> 32);
 }
+
+/*
+ * keep.c: after an ESTALE, the files that this thread looks up count as open, until it has opened
+ * one, or for some seconds
+ */
+void nodes_keep_for_caller(void);
+void nodes_opened(void);
+int node_keep(const struct sg_iref *ref);
+void nodes_keep_inherited(u64 id, u64 fh);
+void nodes_settle(void);	/* each second */
 
 /* attr.c */
 int attr_of(const struct sg_iref *ref, struct fuse_attr *out);

@@ -22,6 +22,7 @@ struct node {
 	u64 id, lookups;
 	u32 opens;
 	bool counted;		/* the volume counts this node as open */
+	u8 kept;		/* for keep.c: NOT_KEPT, KEPT or KEPT_AGAIN */
 };
 
 static struct node *chain[CHAINS];
@@ -216,65 +217,16 @@ void node_close(u64 id)
 		evict(id);
 }
 
-/* --- files that count as open for a moment --------------------------------------------------- */
-
-#define KEPT_MAX	4096
-#define KEEP_NS		1000000000ULL
-
-static struct {
-	pthread_mutex_t lock;
-	u64 until;		/* files of look-ups until then count as open */
-	unsigned int n;
-	struct {
-		u64 id, since;
-	} node[KEPT_MAX];
-} kept = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-void nodes_keep_for_a_while(void)
+u8 node_mark(u64 id, u8 mark, bool if_kept)
 {
-	sg_store64(&kept.until, sg_ticks() + KEEP_NS);
-}
+	pthread_mutex_t *lock = lock_chain(id);
+	struct node *n = find(id);
+	u8 before = n ? n->kept : NOT_KEPT;
 
-int node_keep(const struct sg_iref *ref)
-{
-	u64 id = node_id(ref), now = sg_ticks();
-	int err;
-
-	if (now > sg_load64(&kept.until) || fs.vol.read_only || ref->ino == SG_INO_ROOT)
-		return 0;
-	err = node_open(id, ref, false, false);
-	if (err)
-		return err;
-	pthread_mutex_lock(&kept.lock);
-	if (kept.n < KEPT_MAX) {
-		kept.node[kept.n].id = id;
-		kept.node[kept.n++].since = now;
-		id = 0;
-	}
-	pthread_mutex_unlock(&kept.lock);
-	if (id)
-		node_close(id);
-	return 0;
-}
-
-void nodes_settle(void)
-{
-	u64 now = sg_ticks(), id;
-	unsigned int i = 0;
-
-	pthread_mutex_lock(&kept.lock);
-	while (i < kept.n) {
-		if (now - kept.node[i].since < KEEP_NS) {
-			i++;
-			continue;
-		}
-		id = kept.node[i].id;
-		kept.node[i] = kept.node[--kept.n];
-		pthread_mutex_unlock(&kept.lock);
-		node_close(id);
-		pthread_mutex_lock(&kept.lock);
-	}
-	pthread_mutex_unlock(&kept.lock);
+	if (n && (before || !if_kept))
+		n->kept = mark;
+	pthread_mutex_unlock(lock);
+	return before;
 }
 
 /*
@@ -304,6 +256,7 @@ bool node_in_use(struct sg_vol *vol, u64 ino, u32 generation)
 /*
  * Makes a handle, which then owns one open count of the node. The call notes the handle, and the
  * handle has the call's number. If the server dies, the next server finds it (handle_of_last()).
+ * The kernel does not know a handle of a kept node (keep.c), and the call does not note it.
  */
 int handle_new(u64 id, unsigned int flags, u64 *fh)
 {
@@ -321,11 +274,20 @@ int handle_new(u64 id, unsigned int flags, u64 *fh)
 		err = -ENFILE;
 	if (!err) {
 		k->handle[*fh].flags = HANDLE_FLAGS(flags, IN->unique);
-		self->call->note[0] = *fh + 1;
+		if (!(flags & HANDLE_KEPT))
+			self->call->note[0] = *fh + 1;
 		__atomic_store_n(&k->handle[*fh].id, id, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&handles.lock);
 	return err;
+}
+
+void handle_drop(u64 fh)
+{
+	pthread_mutex_lock(&handles.lock);
+	fs.kept->handle[fh].id = 0;
+	handles.free[handles.nfree++] = fh;
+	pthread_mutex_unlock(&handles.lock);
 }
 
 u64 handle_of_last(u64 *fh)
@@ -374,6 +336,7 @@ u64 handle_end(u64 fh)
 	return id;
 }
 
+/* Counts the open files of a node that have all of these flags. */
 static unsigned int count_handles(u64 id, u64 flags)
 {
 	const struct inherited *k = fs.kept;
@@ -381,7 +344,8 @@ static unsigned int count_handles(u64 id, u64 flags)
 	u64 fh;
 
 	for (fh = 0; fh < k->handles; fh++)
-		n += k->handle[fh].id == id && (k->handle[fh].flags & flags) == flags;
+		n += k->handle[fh].id == id &&
+		     (k->handle[fh].flags & (flags | HANDLE_KEPT)) == flags;
 	return n;
 }
 
@@ -439,6 +403,8 @@ int node_prepare(void)
 		if (!n)
 			return -ENOMEM;
 		n->opens++;
+		if (k->handle[fh].flags & HANDLE_KEPT)
+			nodes_keep_inherited(id, fh);
 	}
 	return 0;
 }

@@ -289,7 +289,7 @@ static void handle(void)
 	__atomic_store_n(&self->call->state, CALL_RUNNING, __ATOMIC_RELEASE);
 	err = op && op->run ? run(op) : -ENOSYS;
 	if (err == -ESTALE)
-		nodes_keep_for_a_while();
+		nodes_keep_for_caller();
 	if (err)
 		keep(err < -511 ? -EIO : err, NULL, 0);
 }
