@@ -23,6 +23,16 @@ expect 0 "$ctl" seal --digest a f
 says '^sha256:[0-9a-f]{64}  f$'
 exec 8<&-
 
+# A writer lengthens the file while the command waits for its close.
+cp bytes a/grows
+(exec 8>>a/grows; sleep 0.7; echo more >&8) &
+sleep 0.2
+expect 0 "$ctl" seal --digest a grows
+wait $!
+cp out digest
+expect 0 "$ctl" verify b grows
+cmp out digest || fail "the digest is not that of the sealed contents"
+
 # --- refusals, in both mounts -----------------------------------------------------------------
 for m in a b; do
 	for how in 'echo x >>' 'echo x >' 'echo x 1<>' ; do

@@ -82,6 +82,23 @@ static int request(const struct sealed *f, struct sg_ioc_seal *s, u32 what)
 	return err;
 }
 
+/*
+ * Reads the state of the seal, and then the size, which is final if the file is sealed: a writer may
+ * have changed it until then.
+ */
+static int ask(struct sealed *f, struct sg_ioc_seal *s)
+{
+	struct stat st;
+	int err = request(f, s, SG_SEAL_ASK);
+
+	if (err || f->dir < 0)
+		return err;
+	if (fstat(f->fd, &st))
+		return path_error(f->path, -errno);
+	f->size = (u64)st.st_size;
+	return 0;
+}
+
 /* --- digests --------------------------------------------------------------------------------- */
 
 static s64 read_file(void *from, u64 pos, void *buf, u64 len)
@@ -147,7 +164,7 @@ static int seal_one(struct sealed *f)
 
 	if (err || !f->c->digest)
 		return err;
-	err = request(f, &s, SG_SEAL_ASK);
+	err = ask(f, &s);
 	if (!err && !(s.state & SG_SEAL_HAS_ROOT)) {
 		err = compute(f, s.root);
 		err = err ? err : request(f, &s, SG_SEAL_ROOT);
@@ -169,7 +186,7 @@ static int verify_one(struct sealed *f)
 	struct sg_ioc_seal s = { 0 };
 	u8 root[32];
 	bool ok;
-	int err = request(f, &s, SG_SEAL_ASK);
+	int err = ask(f, &s);
 
 	if (err)
 		return err;
@@ -195,15 +212,11 @@ static int verify_one(struct sealed *f)
 static int open_mounted(struct sealed *f)
 {
 	const char *path = f->path;
-	struct stat st;
 
 	while (*path == '/')
 		path++;
 	f->fd = openat(f->dir, *path ? path : ".", O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (f->fd < 0 || fstat(f->fd, &st))
-		return outside_error(f->path);
-	f->size = (u64)st.st_size;
-	return 0;
+	return f->fd < 0 ? outside_error(f->path) : 0;
 }
 
 static int open_inside(struct sealed *f, bool change)
