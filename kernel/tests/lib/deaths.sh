@@ -6,15 +6,17 @@
 # shellcheck disable=SC2034,SC2154 # set or used by the sourcing scripts
 
 # $DEATH_AT is MOMENT:OPCODE. The server kills itself there as long as it can remove $DEATH_FILE.
-# read it has read such a request, and has done nothing yet done it has executed the call, and has
-# not recorded its reply
+#   part     it has read only the first 64 KiB of such a request
+#   read     it has read such a request, and has done nothing yet
+#   done     it has executed the call, and has not recorded its reply
 #            first it runs $DEATH_SCRIPT, if there is one, while its other threads go on
-#   reply it has recorded the reply, and has not sent it
+#   reply    it has recorded the reply, and has not sent it
 #   replied  it has sent the reply
-#   part it has read only the first 64 KiB of such a request
+#
 # With each:OPCODE the server does not die: before each such call, as long as $DEATH_FILE exists, it
-# runs $DEATH_SCRIPT. With late:OPCODE it does not die, but stops in that call until the volume has
-# been unmapped, or for three seconds. With starts:0 it stops for two seconds before it fences the last
+# runs $DEATH_SCRIPT. With lock:OPCODE it does so before that thread takes its $DEATH_LOCK-th lock in
+# one such call. With late:OPCODE it does not die, but stops in that call until the volume has been
+# unmapped, or for three seconds. With starts:0 it stops for two seconds before it fences the last
 # server's slot. With joined:0 it stops for two seconds after it has joined, before it marks the
 # inherited files. With wait:0 the keeper sends itself SIGTERM just before it waits for its server.
 # With old:26 the kernel seems to be older than 5.13. With send:0 the keeper cannot send the new
@@ -43,6 +45,7 @@ cat >death.c <<'END'
 static u64 seen[256];	/* requests: their numbers, and in the last byte the opcode */
 static unsigned int next;
 static __thread bool late;
+static __thread int locks_left;
 static bool one_is_late, unmapped;
 
 static bool is_now(const char *moment, unsigned int opcode)
@@ -111,6 +114,8 @@ ssize_t read(int fd, void *buf, size_t len)
 		die();
 	if (is_each(in->opcode) && system(getenv("DEATH_SCRIPT")))
 		abort();
+	if (is_now("lock", in->opcode))
+		locks_left = atoi(getenv("DEATH_LOCK"));
 	if (is_now("old", in->opcode))
 		((struct fuse_init_in *)(in + 1))->flags &= ~FUSE_SETXATTR_EXT;
 	late = is_now("late", in->opcode);
@@ -133,6 +138,15 @@ int clock_gettime(clockid_t id, struct timespec *t)
 	if (id == CLOCK_REALTIME)
 		late = false;
 	return real(id, t);
+}
+
+int pthread_mutex_lock(pthread_mutex_t *m)
+{
+	REAL(pthread_mutex_lock);
+
+	if (locks_left && !--locks_left && system(getenv("DEATH_SCRIPT")))
+		abort();
+	return real(m);
 }
 
 int munmap(void *at, size_t len)

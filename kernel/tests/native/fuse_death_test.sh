@@ -232,6 +232,27 @@ rm other/f
 leave m
 leave other
 
+# --- a seal during an open for writing --------------------------------------------------------
+
+# Whenever the seal comes, not both succeed: a file that is open for writing can be written to. The
+# seal goes on in the background, because the thread may already hold a lock.
+serve m v
+echo x >m/f
+for n in {1..10}; do
+	leave m
+	DEATH_LOCK=$n DEATH_SCRIPT="cd $dir; unset LD_PRELOAD
+'$ctl' seal m f >sealed 2>&1 & sleep 0.5" \
+		serve_to_die lock:$OPEN m v
+	timeout -s KILL 30 "${python[@]}" -c 'import os
+try: fd = os.open("m/f", os.O_WRONLY)
+except OSError: fd = -1
+if fd >= 0: os.write(fd, b"x")' || fail "lock $n: the file was sealed although a process has it open for writing"
+	died
+	"$ctl" unseal m f 2>err || true
+done
+rm m/f
+leave m
+
 # --- interrupts -----------------------------------------------------------------------------
 
 # The kernel sends an interrupt once. A server that has read it dies, and the next server acts on

@@ -50,6 +50,11 @@ int op_open(void)
 		err = truncate_to(&ref, 0, in->open_flags & FUSE_OPEN_KILL_SUIDGID, call_time());
 	if (!err)
 		err = handle_new(IN->nodeid, writes ? HANDLE_WRITES : 0, &out.fh);
+	/* a process here may have sealed it before this handle existed, which it now sees */
+	if (!err && writes && is_fixed(&ref, SG_FL_SEALED)) {
+		handle_drop(out.fh);
+		err = -EPERM;
+	}
 	if (err) {
 		node_close(IN->nodeid);
 		return err;
