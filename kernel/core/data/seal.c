@@ -33,25 +33,13 @@ int sg_may_open_to_write(struct sg_vol *vol, const struct sg_iref *ref)
 
 /*
  * Returns another system that has the file open, or SG_SLOTS. A system that was fenced, and may
- * still run, counts: its processes may have the file mapped. The word is loaded after the states:
- * if a state is dead, the slot's lapsed bit was stored before it.
+ * still run, counts: its processes may have the file mapped.
  */
 static unsigned int user_elsewhere(const struct sg_vol *vol, const struct sg_iref *ref)
 {
-	u64 left, lapsed;
-	unsigned int i;
+	u64 users = sg_users_elsewhere(vol, ref);
 
-	sg_full_fence();
-	left = sg_iget(vol, ref, openers) & ~(1ULL << vol->slot);
-	for (; left; left &= left - 1) {
-		i = sg_ctz64(left);
-		if (SG_SLOT_STATE(sg_load64_acquire(sg_state_word(vol, i))) != SG_SLOT_FREE)
-			return i;
-		lapsed = sg_get(vol, SG_HOT(lapsed));
-		if (lapsed >> i & 1)
-			return i;
-	}
-	return SG_SLOTS;
+	return users ? sg_ctz64(users) : SG_SLOTS;
 }
 
 static int used_by(const struct sg_vol *vol, unsigned int who, char *why)

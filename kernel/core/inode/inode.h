@@ -97,6 +97,11 @@ void sg_replace_end(struct sg_vol *vol, const struct sg_iref *ref);
 /* --- opens (opens.c) --------------------------------------------------------------------- */
 
 bool sg_open_elsewhere(const struct sg_vol *vol, const struct sg_iref *ref);
+/*
+ * Returns the other systems that have the inode open, and those that were fenced with the inode
+ * open and are not recovered yet, or may still store. The inode is locked.
+ */
+u64 sg_users_elsewhere(const struct sg_vol *vol, const struct sg_iref *ref);
 /* reports whether the inode has no name, and no system has it open */
 bool sg_is_left(const struct sg_vol *vol, u64 ino);
 /* @ref must have its generation. */

@@ -102,42 +102,61 @@ void sg_tmpfile_open(struct sg_vol *vol, const struct sg_iref *ref)
 	sg_spin_unlock(spin_of(vol, ref->ino));
 }
 
-/* Returns the slots whose bits count. A fence sets a slot's lapsed bit before its state is DEAD. */
-static u64 slots_that_count(const struct sg_vol *vol)
+/*
+ * Returns the slots whose bits count. A fence sets a slot's lapsed bit before its state is DEAD.
+ * @dead: fenced systems count until they are recovered.
+ */
+static u64 slots_that_count(const struct sg_vol *vol, bool dead)
 {
 	const u64 *lapsed = sg_at(vol, SG_HOT(lapsed));
 	u64 slots = sg_load64_acquire(lapsed);
-	unsigned int i;
+	unsigned int i, state;
 
-	for (i = 0; i < SG_SLOTS; i++)
-		if (SG_SLOT_STATE(sg_load64_acquire(sg_state_word(vol, i))) == SG_SLOT_LIVE)
+	for (i = 0; i < SG_SLOTS; i++) {
+		state = SG_SLOT_STATE(sg_load64_acquire(sg_state_word(vol, i)));
+		if (state == SG_SLOT_LIVE || (dead && state != SG_SLOT_FREE))
 			slots |= 1ULL << i;
+	}
 	return slots | sg_load64_acquire(lapsed);
 }
 
 /*
- * Reports whether a system of @slots has the inode open. A system may succeed one that was fenced:
- * it joins, sets its own bits, and then ends the lapse of the other (docs/fuse.md). If all of this
- * happens between the loads here, none of the two slots seems to count. Then a system has joined
- * meanwhile, and this function looks again.
+ * Returns those systems of @slots that have the inode open. A system may succeed one that was
+ * fenced: it joins, sets its own bits, and then ends the lapse of the other (docs/fuse.md). If all
+ * of this happens between the loads here, none of the two slots seems to count. Then a system has
+ * joined meanwhile, and this function looks again.
  */
-static bool anybody_has(const struct sg_vol *vol, const struct sg_iref *ref, u64 slots)
+static u64 those_who_have(const struct sg_vol *vol, const struct sg_iref *ref, u64 slots,
+			  bool dead)
 {
 	const u64 *joins = sg_at(vol, SG_HOT(incarnation));
+	u64 before, count, have = 0;
 	unsigned int i;
-	u64 before, count;
 
 	for (i = 0; i < LOOKS_MAX; i++) {
-		if (!(sg_load64_acquire(openers(vol, ref)) & slots))
-			return false;
+		have = sg_load64_acquire(openers(vol, ref)) & slots;
+		if (!have)
+			return 0;
 		before = sg_load64_acquire(joins);
-		count = slots_that_count(vol);
-		if (sg_load64_acquire(openers(vol, ref)) & slots & count)
-			return true;
+		count = slots_that_count(vol, dead);
+		have = sg_load64_acquire(openers(vol, ref)) & slots;
+		if (have & count)
+			return have & count;
 		if (sg_load64_acquire(joins) == before)
-			return false;
+			return 0;
 	}
-	return true;	/* sg_settle() tries again */
+	return have;	/* the caller tries again later */
+}
+
+static bool anybody_has(const struct sg_vol *vol, const struct sg_iref *ref, u64 slots)
+{
+	return those_who_have(vol, ref, slots, false);
+}
+
+u64 sg_users_elsewhere(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	sg_full_fence();
+	return those_who_have(vol, ref, ~own_bit(vol), true);
 }
 
 /* Reports whether another system has the inode open. The inode is locked, and has no links. */

@@ -4,4 +4,4 @@
 # between the two loads. The new system may have the inode open.
 # file: kernel/core/inode/opens.c
 # test: systems_succession_test
-/^static bool anybody_has/,/^}/s/if (sg_load64_acquire(joins) == before)/if (before)/
+/^static u64 those_who_have/,/^}/s/if (sg_load64_acquire(joins) == before)/if (before)/

@@ -150,11 +150,49 @@ static void succeeded_between_loads(void)
 	sg_leave(&s[0].v);
 }
 
+/* Makes the succession just before a system loads the state of the first one. */
+static void before_state(void *addr, bool behind)
+{
+	if (addr == succession.at && !behind && !succession.loads++)
+		succeed();
+}
+
+/* The users of the next system have the file open for writing, so it cannot be sealed. */
+static void succeeded_during_seal(void)
+{
+	struct tsys s[3];
+	struct sg_iref f, g;
+	char why[200];
+
+	join(s, 3);
+	f = make(&s[0], "f");
+	g = make(&s[0], "g");
+	CHECK_OK(sg_seal(&s[0].v, &g, 1, why));		/* sets the feature bit, too */
+	CHECK_OK(sg_open_inode(&s[2].v, &f, false));
+	sg_leave(&s[1].v);
+	succession.by = &s[0];
+	succession.first = &s[2];
+	succession.ref = &f;
+	succession.loads = 0;
+	succession.at = sg_state_word(&s[0].v, (unsigned int)s[2].v.slot);
+	test_trap((u8 *)((uintptr_t)succession.at & ~(uintptr_t)(SG_PAGE - 1)), before_state);
+	CHECK_EQ(sg_seal(&s[0].v, &f, 1, why), -EBUSY);
+	test_trap_end();
+	CHECK(succession.loads);
+	CHECK(strstr(why, "has the file open"));
+	CHECK(!sg_is_sealed(&s[0].v, &f));
+	sg_close_inode(&succession.next.v, &f);
+	CHECK_OK(sg_seal(&s[0].v, &f, 1, why));
+	sg_leave(&succession.next.v);
+	sg_leave(&s[0].v);
+}
+
 int main(void)
 {
 	tlog_catch();
 	mem = tsys_volume(SIZE);
 	lapse_keeps_open();
 	succeeded_between_loads();
+	succeeded_during_seal();
 	return test_done();
 }
