@@ -235,6 +235,37 @@ tell survivor "give 0"
 tell vm "mkdir 0 late" 'error mkdir: Input/output error'
 tell vm "reset 0"
 tell vm "join v.img $a 15"
+# A system that is fenced already is said to be so, whatever recovers it. Here the slot 63 is forged.
+cp v.img dead.img
+# forge STATE BY: the state of slot 63, and the slot of its recoverer.
+forge() {
+	"${python[@]}" - "$1" "$2" <<'END'
+import struct, sys
+state, by = map(int, sys.argv[1:])
+f = open("dead.img", "r+b")
+f.seek(200)
+slot = struct.unpack("<Q", f.read(8))[0] + 63 * 256
+f.seek(slot)
+f.write(struct.pack("<Q", state | (by + 1 << 8 | 7 << 16 if by >= 0 else 0) | 7 << 32))
+f.seek(slot + 64)
+f.write(b"gone".ljust(64, b"\0"))
+f.seek(slot + 152)
+f.write(struct.pack("<Q", 7))
+END
+}
+for name in 63 63/7 gone; do
+	forge 2 -1
+	refuses 1 'gone \(slot 63\): is fenced already: live systems recover it' \
+		"$ctl" systems dead.img fence "$name" --force
+	forge 3 5
+	refuses 1 'gone \(slot 63\): is fenced already, and the system of slot 5 recovers it: wait' \
+		"$ctl" systems dead.img fence "$name" --force
+	forge 3 63
+	refuses 1 'gone \(slot 63\): is fenced already, and a system that needs the slot recovers it: wait' \
+		"$ctl" systems dead.img fence "$name" --force
+done
+refuses 1 "there is no live system '63/8'" "$ctl" systems dead.img fence 63/8 --force
+rm dead.img
 slot=$("$ctl" systems -j v.img | pick '[s["slot"] for s in d["systems"] if s["name"][8] == "a"][0]')
 refuses 1 'its heartbeat moves' "$ctl" systems v.img fence $a
 expect 0 "$ctl" systems v.img fence $a --force

@@ -55,8 +55,6 @@ static bool is_meant(const struct sg_slot *s, unsigned int number, const char *t
 	u8 machine[16];
 	bool meant;
 
-	if (SG_SLOT_STATE(s->state) != SG_SLOT_LIVE)
-		return false;
 	if (is_number(s, number, text, &meant))
 		return meant;
 	if (s->named != SG_SLOT_INC(s->state))
@@ -78,24 +76,63 @@ static int read_slots(struct fencing *f, struct sg_slot slot[SG_SLOTS])
 	return 0;
 }
 
-static int find_system(struct fencing *f, const char *text)
+/* Finds the systems that @text names, with @live the live ones, otherwise those of dead slots. */
+static unsigned int find(struct fencing *f, const struct sg_slot slot[SG_SLOTS], const char *text,
+			 bool live)
 {
-	struct sg_slot slot[SG_SLOTS];
 	unsigned int i, n = 0;
 
-	if (read_slots(f, slot))
-		return -EIO;
 	for (i = 0; i < SG_SLOTS; i++) {
-		if (!is_meant(&slot[i], i, text))
+		u32 state = SG_SLOT_STATE(slot[i].state);
+
+		if (state == SG_SLOT_FREE || (state == SG_SLOT_LIVE) != live ||
+		    !is_meant(&slot[i], i, text))
 			continue;
 		f->slot = slot[i];
 		f->number = i;
 		n++;
 	}
+	return n;
+}
+
+static int refused(const struct fencing *f, const char *why)
+{
+	tool_error("%s (slot %u): %s", f->slot.name, f->number, why);
+	return -EINVAL;
+}
+
+/* Explains that a slot has no live system: who recovers it, and what to do. */
+static int refuse_dead(const struct fencing *f, u64 state)
+{
+	unsigned int by = SG_SLOT_BY(state);
+	char why[200];
+
+	if (SG_SLOT_STATE(state) != SG_SLOT_RECOVERING)
+		return refused(f, "is fenced already: live systems recover it, or else the next mount does");
+	if (by == f->number)
+		return refused(f, "is fenced already, and a system that needs the slot recovers it: wait; "
+			       "5 s after that system has died, live systems take over, or else the "
+			       "next mount does");
+	snprintf(why, sizeof(why),
+		 "is fenced already, and the system of slot %u recovers it: wait, or fence that system",
+		 by);
+	return refused(f, why);
+}
+
+static int find_system(struct fencing *f, const char *text)
+{
+	struct sg_slot slot[SG_SLOTS];
+	unsigned int n;
+
+	if (read_slots(f, slot))
+		return -EIO;
+	n = find(f, slot, text, true);
 	if (n == 1)
 		return 0;
 	if (n)
 		tool_error("%u systems have the name '%s': give the number of the slot", n, text);
+	else if (find(f, slot, text, false))
+		return refuse_dead(f, f->slot.state);
 	else
 		tool_error("there is no live system '%s'", text);
 	return -ENOENT;
@@ -103,10 +140,19 @@ static int find_system(struct fencing *f, const char *text)
 
 /* --- how to fence it ----------------------------------------------------------------------- */
 
-static int refused(const struct fencing *f, const char *why)
+/* The slot has not been live with this incarnation when it was to be fenced. */
+static int refuse_changed(struct fencing *f)
 {
-	tool_error("%s (slot %u): %s", f->slot.name, f->number, why);
-	return -EINVAL;
+	struct sg_slot slot[SG_SLOTS];
+	u64 state;
+
+	if (read_slots(f, slot))
+		return -EIO;
+	state = slot[f->number].state;
+	if (SG_SLOT_INC(state) != SG_SLOT_INC(f->slot.state) ||
+	    SG_SLOT_STATE(state) == SG_SLOT_FREE || SG_SLOT_STATE(state) == SG_SLOT_LIVE)
+		return refused(f, "has left meanwhile");
+	return refuse_dead(f, state);
 }
 
 /* If the module revokes a machine's memory, it fences all systems of the machine together. */
@@ -205,7 +251,7 @@ static int fence_here(struct fencing *f, const char *dir)
 	case EINVAL:
 		return refused(f, "is this system itself: unmount it");
 	case ESTALE:
-		return refused(f, "has left meanwhile");
+		return refuse_changed(f);
 	case EROFS:
 		return refused(f, "the volume cannot be written to here");
 	}
@@ -229,8 +275,10 @@ static int declare(struct fencing *f)
 	if (!err)
 		err = sg_fence_lapsed(&vol, f->number, SG_SLOT_INC(f->slot.state));
 	target_close(&shared);
+	if (err == -ESTALE)
+		return refuse_changed(f);
 	if (err)
-		return refused(f, err == -ESTALE ? "has left meanwhile" : strerror(-err));
+		return refused(f, strerror(-err));
 	say_dead(f);
 	return 0;
 }
