@@ -162,9 +162,11 @@ static ssize_t sgfs_journal_show(struct sgfs *fs, char *buf)
 
 	return sysfs_emit(buf, "commits %llu\nwords %llu\naborts %llu\nreplays %llu\n"
 			  "pages_allocated %llu\npages_freed %llu\nlock_waits %llu\n"
+			  "quiesces %llu\n"
 			  "atomic_replaced_bytes %llu\natomic_logged_bytes %llu\n",
 			  c.commits, c.commit_words, c.aborts, c.replays, c.pages_allocated,
-			  c.pages_freed, c.lock_waits, c.atomic_replaced, c.atomic_logged);
+			  c.pages_freed, c.lock_waits, c.quiesces, c.atomic_replaced,
+			  c.atomic_logged);
 }
 ATTRIBUTE(journal);
 

@@ -6,6 +6,8 @@
 #include "data/data.h"
 #include "dir/dir.h"
 
+/* As sg_reclaim(), for a transaction that begins. */
+int sg_reclaim_ripe(struct sg_vol *vol, unsigned int budget);
 int sg_ledger_grow(struct sg_vol *vol);
 /*
  * Reports whether this slot's ledger has no deferred free; reads the complete chain. A damaged

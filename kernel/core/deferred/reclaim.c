@@ -71,9 +71,16 @@ int sg_ledger_grow(struct sg_vol *vol)
 	return err;
 }
 
+/**
+ * struct pick - deferred frees that are being reclaimed
+ * @unread: no thread of any system can still read the pages of any of them. Otherwise a system that
+ * is alone must quiesce first.
+ * @serial: sg_ledger.serial when they were picked
+ */
 struct pick {
-	u32 index[BATCH];
+	u32 index[BATCH], serial;
 	unsigned int n;
+	bool unread;
 };
 
 /**
@@ -103,8 +110,9 @@ static void cursor_next(struct cursor *c, const struct sg_ledger *l, unsigned in
 	}
 }
 
-static void pick(struct sg_ledger *l, struct pick *p, const struct cursor *c)
+static void pick(struct sg_ledger *l, struct pick *p, const struct cursor *c, bool unread)
 {
+	p->unread &= unread;
 	c->e->state = RECLAIMING;
 	ledger_adjust(&l->reclaiming, 1);
 	p->index[p->n++] = c->i;
@@ -114,17 +122,21 @@ static void pick(struct sg_ledger *l, struct pick *p, const struct cursor *c)
  * Picks deferred frees and marks them as being reclaimed. Flat tables come first. A deep table is
  * picked alone, and only when no flatter table remains. Its reclaim needs ledger entries for child
  * tables, and earlier reclaims have freed such entries. The search ends when it has seen all
- * entries that may be picked.
+ * entries that may be picked. @any: also picks entries whose pages threads of this system may still
+ * read.
  */
-static void pick_some(struct sg_vol *vol, struct pick *p, unsigned int max, bool alone)
+static void pick_some(struct sg_vol *vol, struct pick *p, unsigned int max, bool any)
 {
 	struct sg_ledger *l = vol->ledger;
 	u64 horizon = sg_epoch_horizon(vol), left;
 	unsigned int n = ledger_capacity(l), k;
 	struct cursor c, deep = {};
+	bool unread, deep_unread = false;
 
 	p->n = 0;
+	p->unread = true;
 	sg_spin_lock(&l->spin);
+	p->serial = l->serial;
 	left = l->reclaimable - l->reclaiming;
 	cursor_set(&c, l, l->hunt);
 	for (k = 0; k < n && left && p->n < max; k++, cursor_next(&c, l, n)) {
@@ -136,19 +148,22 @@ static void pick_some(struct sg_vol *vol, struct pick *p, unsigned int max, bool
 		if (kind == SG_LEDGER_INODE)
 			continue;
 		left--;
-		if (!alone && !sg_epoch_over(vol, horizon, SG_LEDGER_EPOCH(c.e->word)))
+		unread = ledger_is_quiesced(l, c.e) ||
+			 sg_epoch_over(vol, horizon, SG_LEDGER_EPOCH(c.e->word));
+		if (!any && !unread)
 			continue;
 		if (sg_is_lost(vol, ledger_entry_off(l, c.i))) {
 			c.e->state = LOST;
 			ledger_adjust(&l->reclaimable, -1);
 		} else if (kind <= 1 || kind == SG_LEDGER_XATTR) {
-			pick(l, p, &c);
+			pick(l, p, &c, unread);
 		} else if (!deep.e) {
 			deep = c;
+			deep_unread = unread;
 		}
 	}
 	if (!p->n && deep.e) {
-		pick(l, p, &deep);
+		pick(l, p, &deep, deep_unread);
 		c = deep;
 	}
 	l->hunt = c.i;
@@ -401,10 +416,33 @@ static int reclaim_picked(struct sg_vol *vol, const struct pick *p, u32 *aside)
 }
 
 /*
- * Reclaims up to @budget deferred frees. A system that is alone waits only for itself; otherwise it
- * reclaims only what all systems have acknowledged.
+ * Makes sure that no thread can read pages of the picked entries. False: another system has joined,
+ * so entries must wait for epochs. One quiesce is enough for all entries that were deferred before
+ * it. It checks again whether this system is alone, after the entries were picked: a system that
+ * joins later cannot see their pages.
  */
-int sg_reclaim(struct sg_vol *vol, unsigned int budget)
+static bool reclaim_quiesce(struct sg_vol *vol, const struct pick *p)
+{
+	struct sg_ledger *l = vol->ledger;
+
+	if (p->unread)
+		return true;
+	sg_quiesce(vol);
+	if (!sg_alone(vol))
+		return false;
+	sg_spin_lock(&l->spin);
+	if ((s32)(p->serial - l->quiesced) > 0)
+		l->quiesced = p->serial;
+	sg_spin_unlock(&l->spin);
+	return true;
+}
+
+/*
+ * Reclaims up to @budget deferred frees. A system that is alone waits only for itself; otherwise it
+ * reclaims only what all systems have acknowledged. @waits: a system that is alone quiesces, if it
+ * must.
+ */
+static int reclaim(struct sg_vol *vol, unsigned int budget, bool waits)
 {
 	struct sg_ledger *l = vol->ledger;
 	int err = sg_may_write(vol);
@@ -413,30 +451,27 @@ int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 
 	if (err)
 		return err;
+	/* a call that does not wait may have found nothing, but this one can */
+	if (waits && sg_load64(&l->stuck) && sg_alone(vol))
+		sg_store64(&l->stuck, 0);
 	behind = sg_ledger_behind(vol);
 	while (!err && budget && sg_load64(&l->reclaimable) > sg_load64(&l->reclaiming) &&
 	       !sg_settle_ends(vol)) {
 		u64 stuck = sg_epoch_horizon(vol) + 1;
-		bool alone = sg_alone(vol);
+		bool any = waits && sg_alone(vol);
 		struct pick p;
 
 		sg_epoch_acknowledge(vol);	/* the reclaim of many deferred frees takes long */
-		pick_some(vol, &p, SG_MIN(budget, (unsigned int)BATCH), alone);
+		pick_some(vol, &p, SG_MIN(budget, (unsigned int)BATCH), any);
 		if (!p.n) {
-			if (!alone) {
+			if (!any) {
 				sg_store64(&l->stuck, stuck);
 				sg_epoch_push(vol);
 			}
 			behind = 0;	/* all other entries have been tried now */
 			break;
 		}
-		if (alone)
-			sg_quiesce(vol);
-		/*
-		 * checks again after the entries are chosen: a system that joins later cannot see
-		 * their pages
-		 */
-		if (alone && !sg_alone(vol)) {
+		if (!reclaim_quiesce(vol, &p)) {
 			put_back_all(l, &p);
 			continue;
 		}
@@ -446,4 +481,19 @@ int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 	behind += put_back_aside(l, aside);
 	sg_store64(&l->behind, SG_MIN(behind, sg_load64(&l->reclaimable)));
 	return err ?: (int)sg_load64(&l->reclaimable);
+}
+
+int sg_reclaim(struct sg_vol *vol, unsigned int budget)
+{
+	return reclaim(vol, budget, true);
+}
+
+/*
+ * A transaction that begins does not wait for readers, unless the ledger is nearly full. Epochs
+ * advance meanwhile, also in a system that is alone. So the transactions of a thread that removes
+ * many files share a wait, or need none.
+ */
+int sg_reclaim_ripe(struct sg_vol *vol, unsigned int budget)
+{
+	return reclaim(vol, budget, sg_ledger_is_full(vol));
 }

@@ -28,6 +28,7 @@ struct sg_counters {
 	u64 commits, commit_words, aborts;
 	u64 pages_allocated, pages_freed;
 	u64 lock_waits, replays;
+	u64 quiesces;		/* waits for all readers of this system (D7) */
 	/* bytes of atomic writes; bytes written into holes count in neither */
 	u64 atomic_replaced, atomic_logged;
 };

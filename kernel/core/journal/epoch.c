@@ -133,6 +133,7 @@ static bool transactions_over(const struct sg_vol *vol)
 
 void sg_quiesce(struct sg_vol *vol)
 {
+	sg_count(&vol->stat.quiesces, 1);
 	sg_look_wait();
 	if (vol->quiesce)
 		vol->quiesce(vol);

@@ -77,7 +77,8 @@ void sg_ledger_adopt_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger
 		 * replay may just have stored it, so it counts as deferred in the current epoch
 		 * (epoch.c)
 		 */
-		entry_fill(l, i, ledger_of_epoch(word, sg_get(vol, SG_HOT(epoch))), DEFERRED, 0);
+		entry_fill(l, i, ledger_of_epoch(word, sg_get(vol, SG_HOT(epoch))), DEFERRED,
+			   ledger_is_inode(word) ? 0 : ++l->serial);
 		if (!ledger_is_inode(word))
 			ledger_adjust(&l->reclaimable, 1);
 	}
@@ -192,7 +193,12 @@ bool sg_ledger_is_tight(const struct sg_vol *vol)
 
 	return (sg_load64(&l->reclaimable) >= least && !sg_load64(&l->stuck) &&
 		sg_load64(&l->reclaimable) >= least + sg_ledger_behind(vol)) ||
-	       sg_ledger_room(vol) < SG_AREA_WORDS / 2;
+	       sg_ledger_is_full(vol);
+}
+
+bool sg_ledger_is_full(const struct sg_vol *vol)
+{
+	return sg_ledger_room(vol) < SG_AREA_WORDS / 2;
 }
 
 bool sg_ledger_waits(const struct sg_vol *vol)
@@ -393,8 +399,11 @@ void sg_ledger_commit(struct sg_tx *tx)
 		struct entry *e = ledger_entry(l, tx->deferred[k]);
 
 		e->state = DEFERRED;
-		if (!ledger_is_inode(e->word))
-			ledger_adjust(&l->reclaimable, 1);
+		if (ledger_is_inode(e->word))
+			continue;
+		/* a part of a table that is being freed: no thread can read the table any more */
+		e->kept = tx->split ? l->quiesced : ++l->serial;
+		ledger_adjust(&l->reclaimable, 1);
 	}
 	for (k = 0; k < tx->npaid; k++) {
 		if (!ledger_is_inode(ledger_entry(l, tx->reclaimed[k])->word)) {

@@ -51,6 +51,7 @@ bool sg_ledger_keeps(const struct sg_vol *vol, const struct sg_iref *ref);
 void sg_ledger_let_go(struct sg_vol *vol, const struct sg_iref *ref);
 /* reports whether this system's ledger has the inode */
 bool sg_ledger_deferred(const struct sg_vol *vol, const struct sg_iref *ref);
+bool sg_ledger_is_full(const struct sg_vol *vol);	/* true: a transaction may need more room */
 bool sg_ledger_is_tight(const struct sg_vol *vol);	/* true: reclaim before deferring more */
 bool sg_ledger_waits(const struct sg_vol *vol);	/* true: deferred frees wait for other systems */
 /*

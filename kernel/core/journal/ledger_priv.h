@@ -15,7 +15,10 @@ enum state { FREE, PENDING, DEFERRED, RECLAIMING, LOST };
 struct entry {
 	u64 word;
 	u16 state;
-	/* deferred inode: generation of the file, if this system uses it; otherwise 0 */
+	/*
+	 * deferred inode: generation of the file, if this system uses it; otherwise 0. Deferred
+	 * free of pages: sg_ledger.serial at the commit that deferred it
+	 */
 	u32 kept;
 	/*
 	 * unused entry: the next unused one; deferred inode: the next entry in its bucket; entry
@@ -39,6 +42,11 @@ struct sg_ledger {
 	u64 inodes;	/* number of entries that name an inode */
 	/* horizon + 1 of the last vain search for an entry to reclaim; 0: there may be one */
 	u64 stuck;
+	/*
+	 * number of deferred frees of pages until now; and that number before the last quiesce of a
+	 * system that was alone: no thread can still read pages that were deferred earlier
+	 */
+	u32 serial, quiesced;
 	u64 busy;	/* lock of a chunk for which reclaim waited in vain, or 0 */
 	u64 behind;	/* number of entries that reclaim has tried in vain since then */
 	u32 first_free;
@@ -72,6 +80,12 @@ static inline u64 ledger_entry_off(const struct sg_ledger *l, unsigned int i)
 static inline bool ledger_is_inode(u64 word)
 {
 	return SG_LEDGER_KIND(word) == SG_LEDGER_INODE;
+}
+
+/* Reports whether this system quiesced while it was alone, after the deferred free was made. */
+static inline bool ledger_is_quiesced(const struct sg_ledger *l, const struct entry *e)
+{
+	return (s32)(l->quiesced - e->kept) >= 0;
 }
 
 static inline u64 ledger_of_epoch(u64 word, u64 epoch)

@@ -226,7 +226,7 @@ struct sg_tx *sg_tx_begin(struct sg_vol *vol)
 {
 	if (sg_ledger_is_tight(vol))
 		vol->up->reclaim(vol, 64);
-	if (sg_ledger_room(vol) < SG_AREA_WORDS / 2)
+	if (sg_ledger_is_full(vol))
 		vol->up->grow_ledger(vol);
 	return sg_tx_begin_reclaimer(vol);
 }

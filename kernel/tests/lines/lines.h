@@ -36,12 +36,12 @@ void lines_drop(void);
 
 /**
  * struct lines_op - an operation that each processor runs @rounds times, after @warm times without
- * counting
+ * counting. @together: instead, all processors together run it this number of times.
  */
 struct lines_op {
 	const char *name;
 	void (*once)(unsigned int c, unsigned int i);
-	unsigned int warm, rounds;
+	unsigned int warm, rounds, together;
 };
 extern const struct lines_op lines_ops[];
 extern const unsigned int lines_nops;

@@ -4,4 +4,4 @@
 # joined.
 # file: kernel/core/deferred/reclaim.c
 # test: systems_epoch_test
-s/if (alone \&\& !sg_alone(vol))/if (0)/
+/^static bool reclaim_quiesce(/,/^}/s/if (!sg_alone(vol))/if (0)/

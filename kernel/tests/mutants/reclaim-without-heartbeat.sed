@@ -3,4 +3,4 @@
 # A system that leaves sends no heartbeat while it reclaims.
 # file: kernel/core/deferred/reclaim.c
 # test: systems_epoch_test
-/^int sg_reclaim/,/^}/{/sg_epoch_acknowledge(vol);/d;}
+/^static int reclaim(/,/^}/{/sg_epoch_acknowledge(vol);/d;}
