@@ -17,8 +17,10 @@
 
 #define MAP_WORDS	8
 #define MEND_STEP	8192	/* number of chunks per step, 16 GiB: less than a millisecond */
-#define SEARCH		256	/* number of chunks with room to search for a long run, */
+#define SEARCH		256	/* number of chunks to search for a long run, */
 #define VAIN_MAX	4	/* halved after each vain search, at most this often */
+#define GOOD		4	/* a search ends when this many chunks have such a run */
+#define ENOUGH		4	/* pages of a run that is better than one in an empty chunk */
 #define BUSY_NS		1000000ULL	/* time to poll a busy chunk before a wait for its lock */
 /* time after which an allocator that must not wait for a lock returns ENOSPC */
 #define BUSY_HELD_NS	100000000ULL
@@ -48,7 +50,8 @@ static u64 chunk_lock(const struct sg_vol *vol, u64 chunk)
 
 /* --- hints: bit per chunk, "has room" then "is empty" --------------------------------------- */
 
-enum hint { HINT_ROOM, HINT_EMPTY };
+/* HINT_USED: has room, but is not empty; only for next_hinted() */
+enum hint { HINT_ROOM, HINT_EMPTY, HINT_USED };
 
 static u64 *hint_word(const struct sg_vol *vol, enum hint kind, u64 chunk)
 {
@@ -156,6 +159,37 @@ void sg_chunk_release(struct sg_tx *tx, u64 lock)
 	sg_unlock(tx->vol, lock);
 }
 
+/* Returns the hints of the 64 chunks around @chunk. */
+static u64 hints_at(const struct sg_vol *vol, enum hint kind, u64 chunk)
+{
+	if (kind == HINT_USED)
+		return sg_load64(hint_word(vol, HINT_ROOM, chunk)) &
+		       ~sg_load64(hint_word(vol, HINT_EMPTY, chunk));
+	return sg_load64(hint_word(vol, kind, chunk));
+}
+
+/* Reports whether the chunk has room, and is not empty, by the hints. */
+static bool is_used(const struct sg_vol *vol, u64 chunk)
+{
+	return hints_at(vol, HINT_USED, chunk) >> (chunk & 63) & 1;
+}
+
+static unsigned int ones(u64 w)
+{
+	w -= w >> 1 & 0x5555555555555555ULL;
+	w = (w & 0x3333333333333333ULL) + (w >> 2 & 0x3333333333333333ULL);
+	w = (w + (w >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+	return (unsigned int)(w * 0x0101010101010101ULL >> 56);
+}
+
+/* Reports whether at least half of the 64 chunks around this one are empty. */
+static bool is_young(const struct sg_vol *vol, u64 chunk)
+{
+	u64 chunks = sg_chunks(vol), around = SG_MIN(chunks - (chunk & ~63ULL), 64ULL);
+
+	return chunk < chunks && 2 * ones(hints_at(vol, HINT_EMPTY, chunk)) >= around;
+}
+
 /* Returns the first chunk >= @from with the hint, or the number of chunks if there is none. */
 static u64 next_hinted(const struct sg_vol *vol, enum hint kind, u64 from)
 {
@@ -163,7 +197,7 @@ static u64 next_hinted(const struct sg_vol *vol, enum hint kind, u64 from)
 	u64 mask = ~0ULL << (from & 63);
 
 	for (; c < chunks; c += 64, mask = ~0ULL) {
-		u64 w = sg_load64(hint_word(vol, kind, c)) & mask;
+		u64 w = hints_at(vol, kind, c) & mask;
 
 		if (w)
 			return SG_MIN(c + sg_ctz64(w), chunks);
@@ -314,6 +348,15 @@ static unsigned int longest_run(const struct map *m)
 	return any ? len : len / 2;
 }
 
+static unsigned int free_in(const struct map *m)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < MAP_WORDS; i++)
+		n += 64 - ones(m->w[i]);
+	return n;
+}
+
 static void alloc_mark(struct sg_tx *tx, u64 chunk, unsigned int start, unsigned int n, bool used)
 {
 	while (n) {
@@ -325,6 +368,13 @@ static void alloc_mark(struct sg_tx *tx, u64 chunk, unsigned int start, unsigned
 		start += k;
 		n -= k;
 	}
+}
+
+/* Reports whether a part of 2 MiB of a file began at the start of this chunk when it was empty. */
+static bool is_for_leaf(const struct sg_vol *vol, u64 chunk)
+{
+	return sg_get(vol, sg_chunk_off(vol, chunk) + offsetof(struct sg_chunk, use)) ==
+	       SG_CHUNK_LEAF;
 }
 
 static bool take_in(struct sg_tx *tx, u64 chunk, unsigned int from, unsigned int need,
@@ -405,59 +455,125 @@ static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned in
 	return false;
 }
 
-/*
- * Searches for a run of @need pages in a limited number of chunks with room, without their locks.
- * If there is no such run, the function chooses the longest run that it found, because a search of
- * all chunks of a fragmented volume costs more than many short runs. After a vain search, the next
- * search begins where it ended.
+/**
+ * struct found - the best chunks of a search for a run
+ * @fullest: the chunk with the fewest free pages among those with a long enough run; @free: their
+ *   number, SG_CHUNK_PAGES: there is none
+ * @longest: the chunk with the longest run, of @run pages
  */
-static bool search_long(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int need,
-			unsigned int want, u64 *off, u64 *got)
+struct found {
+	u64 fullest, longest;
+	unsigned int free, run;
+};
+
+/* Notes a chunk that has pages in use. Returns whether it has a long enough run. */
+static bool note_chunk(const struct sg_tx *tx, struct found *f, u64 chunk, unsigned int need)
 {
-	u64 vain = SG_MIN(sg_load64(&cursor(tx, use)->vain), (u64)VAIN_MAX), at = 0;
-	unsigned int left = SEARCH >> vain, best = 0;
-	u64 chunks = sg_chunks(tx->vol), c = from;
-	bool around = false;
+	unsigned int run, free;
+	struct map m;
 
-	for (; left; left--, c++) {
-		unsigned int len;
-		struct map m;
-
-		c = next_hinted(tx->vol, HINT_ROOM, c);
-		if (c >= chunks && !around) {
-			around = true;
-			c = next_hinted(tx->vol, HINT_ROOM, 0);
-		}
-		if (c >= (around ? from : chunks))
-			break;
-		map_look(tx->vol, c, &m);
-		len = longest_run(&m);
-		if (2 * len > need && take_in(tx, c, 0, need, want, off, got)) {
-			sg_store64(&cursor(tx, use)->next, c + 1);
-			sg_store64(&cursor(tx, use)->vain, 0);
-			return true;
-		}
-		if (len > best && !sg_is_locked(tx->vol, chunk_lock(tx->vol, c))) {
-			best = len;
-			at = c;
-		}
+	if (is_for_leaf(tx->vol, chunk))
+		return false;
+	map_look(tx->vol, chunk, &m);
+	run = longest_run(&m);
+	if (!run || sg_is_locked(tx->vol, chunk_lock(tx->vol, chunk)))
+		return false;
+	if (run > f->run) {
+		f->run = run;
+		f->longest = chunk;
 	}
-	sg_store64(&cursor(tx, use)->next, SG_MIN(c, chunks - 1) + 1);
-	sg_store64(&cursor(tx, use)->vain, vain + 1);
-	return best && take_in(tx, at, 0, SG_MIN(best, need), want, off, got);
+	free = free_in(&m);
+	if (2 * run <= need || free >= f->free)
+		return 2 * run > need;
+	f->free = free;
+	f->fullest = chunk;
+	return true;
 }
 
-/* Tries the chunk where this system took its last pages, which usually has a long run. */
+/*
+ * Searches a limited number of chunks that are partly in use for a run of @need pages, without
+ * their locks. Of those with such a run, the function chooses the fullest. So small runs gather in
+ * few chunks, and other chunks become empty when their files are removed: only an empty chunk can
+ * become a large leaf. After a vain search, the next search is shorter, and begins where this one
+ * ended.
+ */
+static struct found search_used(struct sg_tx *tx, struct sg_cursor *at, u64 from, unsigned int need)
+{
+	u64 vain = SG_MIN(sg_load64(&at->vain), (u64)VAIN_MAX), c = from;
+	struct found f = { .free = SG_CHUNK_PAGES };
+	unsigned int left = SEARCH >> vain, good = 0;
+	bool around = false;
+
+	for (; left && good < GOOD; left--, c++) {
+		c = next_hinted(tx->vol, HINT_USED, c);
+		if (c >= sg_chunks(tx->vol) && !around) {
+			around = true;
+			c = next_hinted(tx->vol, HINT_USED, 0);
+		}
+		if (c >= (around ? from : sg_chunks(tx->vol)))
+			break;
+		good += note_chunk(tx, &f, c, need);
+	}
+	sg_store64(&at->vain, good ? 0 : vain + 1);
+	if (!good)
+		sg_store64(&at->next, SG_MIN(c, sg_chunks(tx->vol) - 1) + 1);
+	return f;
+}
+
+/* Takes pages of an empty chunk, which is for small runs or for a large leaf from now on. */
+static bool take_new(struct sg_tx *tx, u64 chunk, u64 use, unsigned int need, unsigned int want,
+		     u64 *off, u64 *got)
+{
+	u64 at = sg_chunk_off(tx->vol, chunk) + offsetof(struct sg_chunk, use);
+
+	if (!take_in(tx, chunk, 0, need, want, off, got))
+		return false;
+	if (sg_get(tx->vol, at) != use)
+		sg_store64(sg_at(tx->vol, at), use);
+	return true;
+}
+
+static bool take_and_stay(struct sg_tx *tx, struct sg_cursor *at, u64 chunk, unsigned int need,
+			  unsigned int want, u64 *off, u64 *got)
+{
+	if (chunk >= sg_chunks(tx->vol) || !take_in(tx, chunk, 0, need, want, off, got))
+		return false;
+	sg_store64(&at->next, chunk + 1);
+	return true;
+}
+
+/*
+ * Tries first the chunk from which this system took its last pages. Where most chunks are empty, a
+ * new one follows, so that systems and processors use different chunks. Elsewhere an empty chunk is
+ * the last choice before a shorter run.
+ */
 static bool take_long(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int need,
 		      unsigned int want, u64 *off, u64 *got)
 {
-	u64 c = next_hinted(tx->vol, HINT_ROOM, from);
+	struct sg_cursor *at = cursor(tx, use);
+	struct found f = { .free = SG_CHUNK_PAGES };
+	u64 empty;
 
-	if (c < sg_chunks(tx->vol) && take_in(tx, c, 0, need, want, off, got)) {
-		sg_store64(&cursor(tx, use)->next, c + 1);
+	if (is_used(tx->vol, from) && !is_for_leaf(tx->vol, from) &&
+	    take_and_stay(tx, at, from, need, want, off, got)) {
+		sg_store64(&at->vain, 0);
 		return true;
 	}
-	return search_long(tx, use, from, need, want, off, got);
+	empty = next_hinted(tx->vol, HINT_EMPTY, from);
+	if (empty >= sg_chunks(tx->vol))
+		empty = next_hinted(tx->vol, HINT_EMPTY, 0);
+	if (!is_young(tx->vol, empty))
+		f = search_used(tx, at, from, need);
+	if (f.free < SG_CHUNK_PAGES && take_and_stay(tx, at, f.fullest, need, want, off, got))
+		return true;
+	if (f.run >= ENOUGH &&
+	    take_and_stay(tx, at, f.longest, SG_MIN(f.run, need), want, off, got))
+		return true;
+	if (empty < sg_chunks(tx->vol) && take_new(tx, empty, SG_CHUNK_ANY, need, want, off, got)) {
+		sg_store64(&at->next, empty + 1);
+		return true;
+	}
+	return f.run && take_in(tx, f.longest, 0, SG_MIN(f.run, need), want, off, got);
 }
 
 /*
@@ -468,7 +584,7 @@ static bool take_promised(struct sg_tx *tx, enum sg_use use, u64 from, unsigned 
 			  unsigned int want, u64 *off, u64 *got)
 {
 	do {
-		if ((big > 1 && take_long(tx, use, from, big, want, off, got)) ||
+		if (take_long(tx, use, from, big, want, off, got) ||
 		    take_hinted(tx, use, from, want, off, got))
 			return true;
 	} while (!tx->err && sg_space_mend_hints(tx->vol));
@@ -626,10 +742,9 @@ static bool take_empty(struct sg_tx *tx, u64 from, u64 *off)
 
 	for (pass = 0; pass < 2; pass++, c = 0, limit = from) {
 		while ((c = next_hinted(tx->vol, HINT_EMPTY, c)) < limit) {
-			if (take_in(tx, c, 0, SG_CHUNK_PAGES, SG_CHUNK_PAGES, off, &got)) {
-				sg_store64(&cursor(tx, SG_USE_DATA)->next, c + 1);
+			if (take_new(tx, c, SG_CHUNK_LEAF, SG_CHUNK_PAGES, SG_CHUNK_PAGES, off,
+				     &got))
 				return true;
-			}
 			if (!alloc_go_on(tx, &turns))
 				return false;
 			c++;

@@ -41,13 +41,13 @@ static u64 goal_for(struct sg_vol *vol, const struct sg_iref *ref, u64 page)
 /*
  * Pages for an aligned 2 MiB of a file come from the start of an empty chunk, even if not all are
  * needed yet. The following pages will probably fit behind them, and later all of them become one
- * large leaf. This is not done for the first 2 MiB, because small files would use up all empty
- * chunks.
+ * large leaf. This is not done for the first 2 MiB, nor for short writes of the second 2 MiB,
+ * because many files end there: they would use up all empty chunks.
  */
 static bool take_aligned(struct sg_tx *tx, u64 page, u64 goal, u64 want, u64 *off)
 {
 	if (page & (SG_CHUNK_PAGES - 1) || (!page && want < SG_CHUNK_PAGES) ||
-	    sg_take_chunk(tx, goal, off))
+	    (page == SG_CHUNK_PAGES && want < SG_CHUNK_PAGES / 4) || sg_take_chunk(tx, goal, off))
 		return false;
 	if (want < SG_CHUNK_PAGES)
 		sg_give_run(tx, *off + (want << SG_PAGE_SHIFT), SG_CHUNK_PAGES - want);

@@ -516,12 +516,15 @@ enum {
 
 /**
  * struct sg_chunk - 2 MiB of the volume: 512 pages, with one bit for each page (1 = in use).
+ * @use: a hint: SG_CHUNK_LEAF if the chunk's first page was taken for a part of 2 MiB of a file.
  */
 struct sg_chunk {
 	struct sg_lock lock;
-	u64 reserved[6];
+	u64 use;
+	u64 reserved[5];
 	u64 map[8];
 };
+enum { SG_CHUNK_ANY, SG_CHUNK_LEAF };
 
 /*
  * Directories: an extendible hash. The index is a tree of pages of 512 words, indexed by 9 bits of

@@ -282,7 +282,7 @@ static u64 both_die(void)
 static void out_of_space(void)
 {
 	struct sg_iref small, large, f;
-	u64 lock, start, in_chunk = 1, i, blocks, before, then;
+	u64 lock, start, in_chunk, i, blocks, before, then;
 
 	join_both();
 	large = test_create(&s[0].v, &s[0].root, "large", S_IFREG | 0600);
@@ -295,7 +295,8 @@ static void out_of_space(void)
 	pass_epochs();
 	CHECK_EQ(sg_reclaim(&s[0].v, ~0u), 0);	/* tables that were replaced by large leaves */
 	before = sg_free_pages(&s[0].v);
-	lock = lock_of(&s[0].v, page_of(&s[0].v, &small, 0));
+	lock = lock_of(&s[0].v, page_of(&s[0].v, &large, 0));
+	in_chunk = lock_of(&s[0].v, page_of(&s[0].v, &small, 0)) == lock;
 	for (i = 0; i < LARGE; i++)
 		in_chunk += lock_of(&s[0].v, page_of(&s[0].v, &large, i)) == lock;
 	CHECK(in_chunk > 1 && in_chunk < LARGE / 2);
