@@ -7,6 +7,15 @@
  */
 #include "internal.h"
 
+/*
+ * SG_COW is for benchmarks only: this build copies a page also if a write has only a part of it, as
+ * NOVA does (kernel/tests/atomic).
+ */
+#ifdef SG_COW
+#define COPIES_PARTS	true
+#else
+#define COPIES_PARTS	false
+#endif
 /* entries of the ledger that must remain free when pages are replaced */
 #define LEDGER_ROOM	(4 * SG_ATOMIC_PAGES)
 
@@ -18,6 +27,8 @@ enum kind { KIND_HOLE, KIND_WHOLE, KIND_LOG };
  * @append: the caller has the inode locked. @size: of the file before.
  * @replace: whole pages may be replaced; @replacing: the inode's word for that is set.
  * @fills: the transaction has pages for holes; @filled: these are in the file.
+ * @zeroed: bytes behind the old size were zeroed before the transaction.
+ * @log: not initialized before atomic_commit(), because small writes need only a part of it.
  */
 struct atomic {
 	struct sg_vol *vol;
@@ -26,7 +37,7 @@ struct atomic {
 	u64 pos, len, size, first;
 	s64 now;
 	unsigned int pages;
-	bool append, replace, replacing, fills, filled;
+	bool append, replace, replacing, fills, filled, zeroed;
 	u8 kind[SG_ATOMIC_PAGES];
 	struct sg_log log;
 };
@@ -58,7 +69,8 @@ static int sort_pages(struct atomic *w)
 			return err;
 		if (!run.off)
 			w->kind[i] = KIND_HOLE;
-		else if (w->replace && run.level == 1 && bytes_of(w, i, 1, &at) == SG_PAGE)
+		else if (w->replace && run.level == 1 &&
+			 (COPIES_PARTS || bytes_of(w, i, 1, &at) == SG_PAGE))
 			w->kind[i] = KIND_WHOLE;
 		else
 			w->kind[i] = KIND_LOG;
@@ -141,21 +153,46 @@ static int switch_pages(struct atomic *w, struct sg_tx *tx, u64 page, u64 off, u
 	return tx->err;
 }
 
+/*
+ * Writes pages [i, i + n) to fresh pages at @off. Only in the build SG_COW they have other bytes
+ * than those of the write.
+ */
+static int write_fresh(struct atomic *w, unsigned int i, unsigned int n, u64 off)
+{
+	u64 page = w->first + i, at, len = bytes_of(w, i, n, &at);
+	u64 in = w->pos + at - (page << SG_PAGE_SHIFT), end = in + len;
+	struct sg_run run;
+	int err;
+
+	if (COPIES_PARTS && in) {
+		err = sg_walk(w->vol, w->ref, page, 1, &run);
+		if (err)
+			return err;
+		sg_fresh_write(w->vol, off, sg_at(w->vol, run.off), in);
+	}
+	sg_fresh_write(w->vol, off + in, w->buf + at, len);
+	if (COPIES_PARTS && end & (SG_PAGE - 1)) {
+		err = sg_walk(w->vol, w->ref, page + n - 1, 1, &run);
+		if (err)
+			return err;
+		at = end & (SG_PAGE - 1);
+		sg_fresh_write(w->vol, off + end, (u8 *)sg_at(w->vol, run.off) + at, SG_PAGE - at);
+	}
+	return 0;
+}
+
 static int replace_pages(struct atomic *w, struct sg_tx *tx, unsigned int i, unsigned int n)
 {
 	struct sg_run run;
-	u64 off, got, at;
+	u64 off, got;
 	int err;
 
 	for (; n; i += (unsigned int)got, n -= (unsigned int)got) {
 		/* near the old page, so that the file's pages remain together */
 		err = sg_walk(w->vol, w->ref, w->first + i, 1, &run) ?:
-		      sg_take_run(tx, SG_USE_DATA, run.off, n, &off, &got);
-		if (err)
-			return err;
-		bytes_of(w, i, (unsigned int)got, &at);
-		sg_fresh_write(w->vol, off, w->buf + at, got << SG_PAGE_SHIFT);
-		err = switch_pages(w, tx, w->first + i, off, got);
+		      sg_take_run(tx, SG_USE_DATA, run.off, n, &off, &got) ?:
+		      write_fresh(w, i, (unsigned int)got, off) ?:
+		      switch_pages(w, tx, w->first + i, off, got);
 		if (err)
 			return err;
 	}
@@ -197,10 +234,23 @@ static void set_words(struct atomic *w, struct sg_tx *tx)
 	sg_tx_inode(tx, w->ref);
 	if (w->pos + w->len > w->size)
 		sg_tx_iset(tx, w->ref, size, w->pos + w->len);
-	if (w->now)
+	if (sg_times_differ(w->vol, w->ref, w->now))
 		sg_tx_times(tx, w->ref, w->now, w->now);
 	if (w->replacing)
 		sg_tx_iset(tx, w->ref, replacing, 0);
+}
+
+/* Writes all pages in their ways. A small write usually has one way for all pages. */
+static int write_all(struct atomic *w, struct sg_tx *tx)
+{
+	unsigned int i;
+
+	for (i = 1; i < w->pages && w->kind[i] == w->kind[0]; i++)
+		;
+	if (i == w->pages)
+		return write_pages(w, tx, w->kind[0]);
+	return write_pages(w, tx, KIND_WHOLE) ?: write_pages(w, tx, KIND_HOLE) ?:
+	       write_pages(w, tx, KIND_LOG);
 }
 
 static int atomic_commit(struct atomic *w)
@@ -211,11 +261,12 @@ static int atomic_commit(struct atomic *w)
 	tx->most_locks = SG_TX_LOCKS;
 	w->fills = false;
 	sg_log_init(&w->log, w->ref, w->pos, w->buf);
-	err = write_pages(w, tx, KIND_WHOLE) ?: write_pages(w, tx, KIND_HOLE) ?:
-	      write_pages(w, tx, KIND_LOG);
+	err = write_all(w, tx);
 	set_words(w, tx);
 	err = err ?: sg_log_place(tx, &w->log);
 	if (!err) {
+		tx->only_record = !w->fills && !w->replacing && !w->zeroed &&
+				  sg_log_is_inside(&w->log);
 		sg_count(&tx->stat.atomic_replaced, (u64)whole_pages(w) << SG_PAGE_SHIFT);
 		sg_count(&tx->stat.atomic_logged, w->log.bytes);
 		err = sg_tx_commit(tx);
@@ -241,9 +292,10 @@ static int atomic_locked(struct atomic *w)
 	w->replace = w->replace &&
 		     sg_iget(w->vol, w->ref, genflags) >> 32 & SG_FL_REPLACE;
 	w->replacing = false;
+	w->zeroed = w->size < w->pos;
 	err = sg_note_whole(w->vol, w->ref) ?: sort_pages(w);
 	/* these bytes are behind the size, and become visible */
-	if (!err && w->size < w->pos)
+	if (!err && w->zeroed)
 		err = sg_zero_mapped(w->vol, w->ref, w->size,
 				     SG_MIN(w->pos, sg_stale_end(w->size)));
 	if (err)
@@ -288,16 +340,27 @@ static int atomic_again(struct atomic *w, int err, struct sg_nospace *nospace, u
 	return w->vol->up->more_space(w->vol, nospace) ? 0 : err;
 }
 
+/* Sets fields one by one, because the object is large, and most of it is not used. */
+static void atomic_init(struct atomic *w, struct sg_vol *vol, const struct sg_iref *ref, u64 pos,
+			u64 len)
+{
+	w->vol = vol;
+	w->ref = ref;
+	w->pos = pos;
+	w->len = len;
+	w->first = pos >> SG_PAGE_SHIFT;
+	w->pages = (unsigned int)sg_pages_of((pos & (SG_PAGE - 1)) + len);
+	w->replace = true;
+	w->replacing = w->filled = false;
+}
+
 int sg_write_atomic(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void *buf,
 		    u64 len, unsigned int flags, s64 now, bool *filled)
 {
-	struct atomic w = {
-		.vol = vol, .ref = ref, .buf = buf, .pos = pos, .len = len, .now = now,
-		.first = pos >> SG_PAGE_SHIFT, .replace = true, .append = flags & SG_WRITE_APPEND,
-	};
 	struct sg_nospace nospace = {};
 	unsigned int turns = 0;
 	int err = sg_may_write(vol);
+	struct atomic w;
 
 	if (err)
 		return err;
@@ -307,7 +370,10 @@ int sg_write_atomic(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, cons
 		return -EINVAL;
 	if (pos >= SG_FILE_MAX || len > SG_FILE_MAX - pos)
 		return -EFBIG;
-	w.pages = (unsigned int)sg_pages_of((pos & (SG_PAGE - 1)) + len);
+	atomic_init(&w, vol, ref, pos, len);
+	w.buf = buf;
+	w.now = now;
+	w.append = flags & SG_WRITE_APPEND;
 	do {
 		err = atomic_once(&w);
 		*filled |= w.filled;

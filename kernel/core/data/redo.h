@@ -40,6 +40,15 @@ void sg_log_add(struct sg_log *log, u64 at, u64 len);
  * afterwards. -ENOSPC: no pages are free.
  */
 int sg_log_place(struct sg_tx *tx, struct sg_log *log);
+/* Reports whether all bytes of a placed log are in the record. */
+static inline bool sg_log_is_inside(const struct sg_log *log)
+{
+	unsigned int i;
+
+	for (i = 0; i < log->n && !log->part[i].from; i++)
+		;
+	return i == log->n;
+}
 /* Stores a log in place, for replay. Returns 0 also if the log is damaged, which it reports. */
 int sg_redo_replay(const struct sg_replay *r, const struct sg_word *log, unsigned int n,
 		   unsigned int seqs);

@@ -278,10 +278,7 @@ static int end_fresh(struct sg_vol *vol, const struct sg_iref *ref, struct sg_wr
 	return sg_tx_commit(tx);
 }
 
-/*
- * Reports whether times must be stored, because with a coarse clock many writes have the same time.
- */
-static bool times_differ(const struct sg_vol *vol, const struct sg_iref *ref, s64 now)
+bool sg_times_differ(const struct sg_vol *vol, const struct sg_iref *ref, s64 now)
 {
 	return now && (sg_iget(vol, ref, mtime) != (u64)now ||
 		       sg_iget(vol, ref, ctime) != (u64)now);
@@ -298,7 +295,7 @@ int sg_write_end(struct sg_vol *vol, const struct sg_iref *ref, struct sg_write 
 		sg_fence();
 		/* this system was fenced, so the written pages may belong to another file */
 		err = sg_may_write(vol);
-		if (err || !done || !times_differ(vol, ref, now))
+		if (err || !done || !sg_times_differ(vol, ref, now))
 			return err;
 		return sg_touch(vol, ref, SG_SET_MTIME | SG_SET_CTIME, now, now, 0);
 	}

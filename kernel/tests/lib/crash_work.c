@@ -331,6 +331,22 @@ static s64 do_write(struct cw *w, const struct cw_op *op, const struct sg_iref *
 	return sg_write(&w->t.v, ref, op->pos, buf, op->len, 1);
 }
 
+/* No reader sees these bytes, unless the size grows over them before they are zeroed. */
+static int do_stale(struct cw *w, const struct cw_op *op, const struct sg_iref *ref)
+{
+	u8 bytes[SG_PAGE], *at;
+	struct sg_run run;
+
+	CHECK_OK(sg_walk(&w->t.v, ref, op->pos >> SG_PAGE_SHIFT, 1, &run));
+	CHECK(run.off && op->pos >= sg_iget(&w->t.v, ref, size));
+	at = (u8 *)sg_at(&w->t.v, run.off) + (op->pos & (SG_PAGE - 1));
+	memset(bytes, 's', op->len);
+	sg_os_write(at, bytes, op->len);
+	sg_wb(at, op->len);
+	sg_fence();
+	return 0;
+}
+
 static s64 do_atomic(struct cw *w, const struct cw_op *op, const struct sg_iref *ref)
 {
 	static u8 buf[SG_ATOMIC_MAX];
@@ -362,6 +378,8 @@ static s64 do_inode(struct cw *w, const struct cw_op *op, const struct sg_iref *
 		return op->len ? sg_seal(v, ref, 1, why) : sg_unseal(v, ref, 1, why);
 	case CW_ROOT:
 		return sg_seal_set_root(v, ref, (const u64[4]){ 1, 2, 3, ++w->stamp });
+	case CW_STALE:
+		return do_stale(w, op, ref);
 	case CW_RESIZE:
 		return sg_resize(v, ref, op->len, 1);
 	case CW_PUNCH:

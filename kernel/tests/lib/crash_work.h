@@ -20,6 +20,7 @@ enum cw_kind {
 	CW_MAP,		/* a process maps the file; len 0: unmaps it */
 	CW_SEAL,	/* seals the file; len 0: unseals it */
 	CW_ROOT,	/* keeps a root with the seal */
+	CW_STALE,	/* a process stores behind the size, through a mapping */
 	CW_KINDS
 };
 

@@ -27,6 +27,7 @@ struct bed {
 	struct tvol t;
 	struct rec rec;
 	struct sg_iref dir, other, file, big;	/* file: 4 KiB; big: 1 MiB for each operation */
+	struct sg_iref whole;	/* 64 KiB, with atomic writes */
 	u8 bytes[1 << 20];
 	s64 now;
 };
@@ -111,6 +112,28 @@ static void op_write_small(struct bed *b, unsigned int i)
 	struct sg_iref ref = found(b, "file", i);
 
 	CHECK_EQ(sg_write(&b->t.v, &ref, 0, b->bytes, 100, b->now), 100);
+}
+
+static void atomic(struct bed *b, u64 pos, u64 len)
+{
+	bool filled;
+
+	CHECK_OK(sg_write_atomic(&b->t.v, &b->whole, pos, b->bytes, len, 0, b->now, &filled));
+}
+
+static void op_atomic_small(struct bed *b, unsigned int i)
+{
+	atomic(b, (u64)i * 64 + 33, 100);
+}
+
+static void op_atomic_page(struct bed *b, unsigned int i)
+{
+	atomic(b, i % 16 * SG_PAGE, SG_PAGE);
+}
+
+static void op_atomic_odd(struct bed *b, unsigned int i)
+{
+	atomic(b, i % 15 * SG_PAGE + 33, SG_PAGE);
 }
 
 static void op_chmod(struct bed *b, unsigned int i)
@@ -260,6 +283,9 @@ static const struct row rows[] = {
 	{ "punch 4 KiB", op_punch, false, 4, 11, 0 },
 	{ "allocate 4 KiB", op_allocate, false, 4, 73, 0 },
 	{ "truncate by 4 KiB", op_truncate, false, 5, 11, 0 },
+	{ "atomic write of 100 bytes", op_atomic_small, false, 3, 11, 2 },
+	{ "atomic write of a page", op_atomic_page, false, 4, 75, 64 },
+	{ "atomic write of 4 KiB in two pages", op_atomic_odd, false, 4, 136, 65 },
 };
 
 struct counts {
@@ -355,6 +381,10 @@ int main(int argc, char **argv)
 	b.other = test_create(&b.t.v, &b.t.root, "other", S_IFDIR | 0700);
 	b.file = test_create(&b.t.v, &b.t.root, "pages", S_IFREG | 0600);
 	b.big = test_create(&b.t.v, &b.t.root, "big", S_IFREG | 0600);
+	b.whole = test_create(&b.t.v, &b.t.root, "whole", S_IFREG | 0600);
+	for (i = 0; i < 16; i++)
+		CHECK_EQ(sg_write(&b.t.v, &b.whole, i * SG_PAGE, b.bytes, SG_PAGE, 1), SG_PAGE);
+	CHECK_OK(sg_set_atomic(&b.t.v, &b.whole, true, 1));
 	for (i = 0; i < SG_ARRAY_SIZE(rows); i++)
 		count_row(&b, &rows[i], table);
 	rec_free(&b.rec);
