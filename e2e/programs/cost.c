@@ -280,6 +280,28 @@ static int do_write_64k(unsigned int i)
 	return sys(SYS_pwrite64, file, buffer, 65536, i % 16 * 65536) != 65536;
 }
 
+/* Writes inside of a page, at an odd offset. */
+static int do_write_64(unsigned int i)
+{
+	return sys(SYS_pwrite64, file, buffer, 64, i % 256 * 4096 + 129) != 64;
+}
+
+static int do_write_1k(unsigned int i)
+{
+	return sys(SYS_pwrite64, file, buffer, KIB, i % 256 * 4096 + 129) != KIB;
+}
+
+/* Writes that begin and end inside of pages. */
+static int do_write_odd_4k(unsigned int i)
+{
+	return sys(SYS_pwrite64, file, buffer, 4096, i % 255 * 4096 + 129) != 4096;
+}
+
+static int do_write_odd_16k(unsigned int i)
+{
+	return sys(SYS_pwrite64, file, buffer, 16384, i % 63 * 16384 + 129) != 16384;
+}
+
 static int do_write_4m(unsigned int i)
 {
 	(void)i;
@@ -314,6 +336,14 @@ static int do_fsync(unsigned int i)
 	(void)i;
 	return sys(SYS_fsync, file) != 0;
 }
+
+static int do_write_64_fsync(unsigned int i) { return do_write_64(i) || do_fsync(i); }
+static int do_write_1k_fsync(unsigned int i) { return do_write_1k(i) || do_fsync(i); }
+static int do_write_4k_fsync(unsigned int i) { return do_write_4k(i) || do_fsync(i); }
+static int do_write_16k_fsync(unsigned int i) { return do_write_16k(i) || do_fsync(i); }
+static int do_write_64k_fsync(unsigned int i) { return do_write_64k(i) || do_fsync(i); }
+static int do_write_odd_4k_fsync(unsigned int i) { return do_write_odd_4k(i) || do_fsync(i); }
+static int do_write_odd_16k_fsync(unsigned int i) { return do_write_odd_16k(i) || do_fsync(i); }
 
 static int do_fstat(unsigned int i)
 {
@@ -617,6 +647,17 @@ static const struct op {
 	{ "write-16k", with_data, do_write_16k, 16, 128, NULL },
 	{ "write-64k", with_data, do_write_64k, 8, 64, NULL },
 	{ "write-4m", with_large, do_write_4m, 2, 6, NULL },
+	{ "write-64", with_data, do_write_64, 50, 500, NULL },
+	{ "write-1k", with_data, do_write_1k, 50, 500, NULL },
+	{ "write-odd-4k", with_data, do_write_odd_4k, 50, 500, NULL },
+	{ "write-odd-16k", with_data, do_write_odd_16k, 16, 128, NULL },
+	{ "write-64-fsync", with_data, do_write_64_fsync, 20, 100, NULL },
+	{ "write-1k-fsync", with_data, do_write_1k_fsync, 20, 100, NULL },
+	{ "write-4k-fsync", with_data, do_write_4k_fsync, 20, 100, NULL },
+	{ "write-16k-fsync", with_data, do_write_16k_fsync, 16, 60, NULL },
+	{ "write-64k-fsync", with_data, do_write_64k_fsync, 4, 16, NULL },
+	{ "write-odd-4k-fsync", with_data, do_write_odd_4k_fsync, 20, 100, NULL },
+	{ "write-odd-16k-fsync", with_data, do_write_odd_16k_fsync, 16, 60, NULL },
 	{ "append-64", with_append, do_append_64, 64, 256, NULL },
 	{ "append-4k", with_append, do_append_4k, 50, 200, NULL },
 	{ "append-1m", with_append, do_append_1m, 2, 6, NULL },

@@ -23,6 +23,9 @@ san-hostile := $(san-asan) -DSG_HOSTILE
 # these, too.
 san-lines := -fsanitize=thread -Wno-tsan -DSG_LINES -fno-builtin-memcpy -fno-builtin-memset \
 	-U_FORTIFY_SOURCE
+# `cow` copies pages on write, for comparison (kernel/tests/atomic); `cow-rec` also records.
+san-cow   := -DSG_COW
+san-cow-rec := -DSG_COW -DSG_RECORD
 san-fuzz  := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
 # ccache compiles a source only once, even for several copies of the tree (DEPS_RUNNER has ccache).
@@ -32,7 +35,7 @@ export CCACHE_NOHASHDIR := 1
 
 ifneq ($(SAN),)
 ifeq ($(origin san-$(SAN)),undefined)
-$(error SAN=$(SAN) is unknown: use one of asan, tsan, cov, rec, lines, fuzz, hostile)
+$(error SAN=$(SAN) is unknown: use one of asan, tsan, cov, rec, lines, fuzz, hostile, cow, cow-rec)
 endif
 endif
 
@@ -55,7 +58,9 @@ ifeq ($(SAN),rec)
 test-src    := $(filter kernel/tests/native/crash%,$(test-src))
 else
 test-src    := $(filter-out kernel/tests/native/crash%,$(test-src))
+ifneq ($(SAN),cow-rec)
 testlib-src := $(filter-out %/record.c,$(testlib-src))
+endif
 endif
 fuzz-src    := $(wildcard kernel/tests/fuzz/*_fuzz.c)
 fuzzlib-src := $(filter-out $(fuzz-src) %/replay.c %/make_corpus.c, \
@@ -203,6 +208,13 @@ scale-program: $(B)/tests/scale
 $(B)/tests/scale: $(B)/obj/tests/scale/scale.o $(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
 	$(call link,$(wrapped:%=-Wl,--wrap=%))
 $(B)/tests/scale: wrapped := sg_alloc sg_free
+
+# Measures the cost of atomic writes, beside writes in place and copies of pages.
+.PHONY: atomic-program
+atomic-program: $(B)/tests/atomic
+atomic-src := $(wildcard kernel/tests/atomic/*.c)
+$(B)/tests/atomic: $(call objs,$(atomic-src)) $(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
+	$(call link)
 
 # Makes the seeds of the fuzzers. Make them again when a fuzzer reads its input in another format.
 .PHONY: corpus

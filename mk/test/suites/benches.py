@@ -14,6 +14,7 @@ BENCHES = {
     "fuse": ("1 min", "calls through stargatefs-fuse against a FUSE pass-through and tmpfs"),
     "sem": ("minutes", "shared semaphores against pthreads, System V, flock, NFS, a server"),
     "ring": ("30 s", "instructions of a record in a ring against two copies"),
+    "atomic": ("20 min", "atomic writes against writes in place, copies of pages, ext4"),
     "together": ("minutes", "several systems at the same time, against 9p and virtiofs"),
     "overhead": ("minutes", "the cost of coherence for a single system"),
     "all": ("hours", "the figures of docs/performance, one after the other"),
