@@ -2,30 +2,37 @@
 /*
  * Atomic writes (P3): one transaction per write. docs/atomic-data.md has the order of the stores.
  *
- *   holes fresh pages, as in any write whole pages fresh pages replace the old ones, where no
- *   system can still store to these all else in place, under a log (redo.c)
+ *   holes: fresh pages, as in any write
+ *   whole pages: fresh pages replace the old ones, where no system can still store to these
+ *   all other bytes: in place, under a log (redo.c), or copies of their pages
  */
 #include "internal.h"
 
 /*
- * SG_COW is for benchmarks only: this build copies a page also if a write has only a part of it, as
- * NOVA does (kernel/tests/atomic).
+ * Parts of pages that have more bytes do not fit into the record. If the write also replaces
+ * complete pages, a copy of these two pages is then cheaper than a log
+ * (docs/decisions/0013-no-log-for-each-page.md). SG_COW is for benchmarks only: this build copies
+ * each page of which a write has a part, as NOVA does.
  */
 #ifdef SG_COW
-#define COPIES_PARTS	true
+#define LOG_AT_MOST	0
+#define LOG_ALONE	false
 #else
-#define COPIES_PARTS	false
+#define LOG_AT_MOST	3072
+#define LOG_ALONE	true
 #endif
+#define STEP	1024u	/* bytes of a page that are copied at a time */
 /* entries of the ledger that must remain free when pages are replaced */
 #define LEDGER_ROOM	(4 * SG_ATOMIC_PAGES)
 
-enum kind { KIND_HOLE, KIND_WHOLE, KIND_LOG };
+/* KIND_PART: a part of a page that may be replaced; sort_parts() decides */
+enum kind { KIND_HOLE, KIND_WHOLE, KIND_LOG, KIND_PART };
 
 /**
  * struct atomic - one atomic write.
  * @first, @pages: the pages that it touches; @kind: of each.
  * @append: the caller has the inode locked. @size: of the file before.
- * @replace: whole pages may be replaced; @replacing: the inode's word for that is set.
+ * @replace: pages may be replaced; @replacing: the inode's word for that is set.
  * @fills: the transaction has pages for holes; @filled: these are in the file.
  * @zeroed: bytes behind the old size were zeroed before the transaction.
  * @log: not initialized before atomic_commit(), because small writes need only a part of it.
@@ -56,6 +63,29 @@ static u64 bytes_of(const struct atomic *w, unsigned int i, unsigned int n, u64 
 	return end - begin;
 }
 
+static unsigned int whole_pages(const struct atomic *w)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < w->pages; i++)
+		n += w->kind[i] == KIND_WHOLE;
+	return n;
+}
+
+/* Only the first and the last page can be parts. */
+static void sort_parts(struct atomic *w)
+{
+	unsigned int last = w->pages - 1, i;
+	bool alone = LOG_ALONE && !whole_pages(w);
+	u64 at, bytes = 0;
+
+	for (i = 0; i <= last; i += last ?: 1)
+		bytes += w->kind[i] == KIND_PART ? bytes_of(w, i, 1, &at) : 0;
+	for (i = 0; i <= last; i += last ?: 1)
+		if (w->kind[i] == KIND_PART)
+			w->kind[i] = alone || bytes <= LOG_AT_MOST ? KIND_LOG : KIND_WHOLE;
+}
+
 static int sort_pages(struct atomic *w)
 {
 	struct sg_run run;
@@ -69,22 +99,13 @@ static int sort_pages(struct atomic *w)
 			return err;
 		if (!run.off)
 			w->kind[i] = KIND_HOLE;
-		else if (w->replace && run.level == 1 &&
-			 (COPIES_PARTS || bytes_of(w, i, 1, &at) == SG_PAGE))
-			w->kind[i] = KIND_WHOLE;
-		else
+		else if (!w->replace || run.level != 1)
 			w->kind[i] = KIND_LOG;
+		else
+			w->kind[i] = bytes_of(w, i, 1, &at) == SG_PAGE ? KIND_WHOLE : KIND_PART;
 	}
+	sort_parts(w);
 	return 0;
-}
-
-static unsigned int whole_pages(const struct atomic *w)
-{
-	unsigned int i, n = 0;
-
-	for (i = 0; i < w->pages; i++)
-		n += w->kind[i] == KIND_WHOLE;
-	return n;
 }
 
 /*
@@ -153,32 +174,33 @@ static int switch_pages(struct atomic *w, struct sg_tx *tx, u64 page, u64 off, u
 	return tx->err;
 }
 
-/*
- * Writes pages [i, i + n) to fresh pages at @off. Only in the build SG_COW they have other bytes
- * than those of the write.
- */
+/* Copies bytes [in, end) of the old page @page to the same place in a fresh page at @off. */
+static SG_NOINLINE int copy_old(struct atomic *w, u64 page, u64 off, u64 in, u64 end)
+{
+	u8 step[STEP] SG_UNINITIALIZED;
+	struct sg_run run;
+	u64 n;
+	int err = in < end ? sg_walk(w->vol, w->ref, page, 1, &run) : 0;
+
+	for (; !err && in < end; in += n) {
+		n = SG_MIN(end - in, (u64)STEP);
+		if (sg_os_read(step, w->vol->base + run.off + in, n))
+			return -EIO;	/* memory that was not known to be bad */
+		sg_fresh_write(w->vol, off + in, step, n);
+	}
+	return err;
+}
+
+/* Writes pages [i, i + n) to fresh pages at @off. */
 static int write_fresh(struct atomic *w, unsigned int i, unsigned int n, u64 off)
 {
 	u64 page = w->first + i, at, len = bytes_of(w, i, n, &at);
 	u64 in = w->pos + at - (page << SG_PAGE_SHIFT), end = in + len;
-	struct sg_run run;
-	int err;
+	u64 last = off + ((u64)(n - 1) << SG_PAGE_SHIFT);
 
-	if (COPIES_PARTS && in) {
-		err = sg_walk(w->vol, w->ref, page, 1, &run);
-		if (err)
-			return err;
-		sg_fresh_write(w->vol, off, sg_at(w->vol, run.off), in);
-	}
 	sg_fresh_write(w->vol, off + in, w->buf + at, len);
-	if (COPIES_PARTS && end & (SG_PAGE - 1)) {
-		err = sg_walk(w->vol, w->ref, page + n - 1, 1, &run);
-		if (err)
-			return err;
-		at = end & (SG_PAGE - 1);
-		sg_fresh_write(w->vol, off + end, (u8 *)sg_at(w->vol, run.off) + at, SG_PAGE - at);
-	}
-	return 0;
+	return copy_old(w, page, off, 0, in) ?:
+	       copy_old(w, page + n - 1, last, end - ((u64)(n - 1) << SG_PAGE_SHIFT), SG_PAGE);
 }
 
 static int replace_pages(struct atomic *w, struct sg_tx *tx, unsigned int i, unsigned int n)
@@ -360,7 +382,7 @@ int sg_write_atomic(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, cons
 	struct sg_nospace nospace = {};
 	unsigned int turns = 0;
 	int err = sg_may_write(vol);
-	struct atomic w;
+	struct atomic w SG_UNINITIALIZED;
 
 	if (err)
 		return err;

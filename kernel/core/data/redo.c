@@ -37,7 +37,7 @@ struct source {
 static int store_run(struct sg_vol *vol, const struct sg_replay *r, u8 *to, struct source from,
 		     u64 len)
 {
-	u8 step[STEP];
+	u8 step[STEP] SG_UNINITIALIZED;
 	u64 n;
 
 	for (; len; to += n, from.at += n, len -= n) {
@@ -228,7 +228,7 @@ static int scratch_write(struct sg_tx *tx, struct scratch *s, struct sg_log *log
 
 static int log_outside(struct sg_tx *tx, struct sg_log *log)
 {
-	struct sg_log_part part[SG_ATOMIC_PAGES];
+	struct sg_log_part part[SG_ATOMIC_PAGES] SG_UNINITIALIZED;
 	unsigned int n = log->n, i;
 	struct scratch s = {};
 	u64 bytes = log->bytes;

@@ -10,6 +10,16 @@
 #define EUCLEAN 117
 #endif
 
+/*
+ * For large objects in hot paths that the code fills before it reads them. Kernels are built with a
+ * compiler that zeroes all other objects.
+ */
+#ifdef __CHECKER__
+#define SG_UNINITIALIZED
+#else
+#define SG_UNINITIALIZED	__attribute__((__uninitialized__))
+#endif
+
 struct sg_identity {
 	u8 machine[16];
 	u8 boot[16];

@@ -3,4 +3,4 @@
 # A fresh page replaces the old one before its bytes are written back.
 # file: kernel/core/data/atomic.c
 # test: crash_atomic_test
-/^static int replace_pages(/,/^}/s/sg_fresh_write(w->vol, off, w->buf + at, got << SG_PAGE_SHIFT);/sg_os_write(sg_at(w->vol, off), w->buf + at, got << SG_PAGE_SHIFT);/
+/^static int write_fresh(/,/^}/s/sg_fresh_write(w->vol, off + in, w->buf + at, len);/sg_os_write(sg_at(w->vol, off + in), w->buf + at, len);/
