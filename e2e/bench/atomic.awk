@@ -5,6 +5,7 @@
 #   write HOW BYTES WAY INSTRUCTIONS FENCES LINES STORED
 #   read - OVERWRITES WAY INSTRUCTIONS ...
 #   mix NAME THREADS WAY LOOPS n RATE r CPU_US c
+#   stored NAME WAY LOOPS n LINES l BYTES b ASKED a
 #   kernel SYSTEM OPERATION INSTRUCTIONS SPREAD
 
 function more(a, b) { return b ? sprintf("%+.0f %%", 100 * (a / b - 1)) : "" }
@@ -30,6 +31,11 @@ $1 == "mix" {
 	rate[k, $4] = rate[k, $4] " " $8
 	cpu[k, $4] = cpu[k, $4] " " $10
 	has[$1] = 1
+}
+$1 == "stored" {
+	lines[$2, $3] = $7 / $5
+	bytes[$2, $3] = $9 / $11
+	has["stored"] = 1
 }
 $1 == "kernel" {
 	name = $3
@@ -99,6 +105,19 @@ function mixes(   i, p, k, r) {
 	}
 }
 
+function amounts(   i, name, names) {
+	print "\nBytes stored for each byte asked, and cache lines written back in each loop:\n"
+	print "| mix | stored: in place | atomic | copies of pages | lines: in place | atomic | copies | atomic against copies |"
+	print "|---|---:|---:|---:|---:|---:|---:|---:|"
+	split("varmail webproxy", names, " ")
+	for (i = 1; i <= 2; i++) {
+		name = names[i]
+		printf "| %s | %.3f | %.3f | %.3f | %.0f | %.0f | %.0f | %s |\n", name, bytes[name, "place"],
+			bytes[name, "atomic"], bytes[name, "cow"], lines[name, "place"], lines[name, "atomic"],
+			lines[name, "cow"], more(lines[name, "atomic"], lines[name, "cow"])
+	}
+}
+
 function kernel(   i, p, k) {
 	print "\n| operation | in place | atomic | more than in place | ext4-dax, not atomic | ext4, data=journal and fsync | atomic against the latter |"
 	print "|---|---:|---:|---:|---:|---:|---:|"
@@ -116,5 +135,6 @@ END {
 	if ("write" in has) writes()
 	if ("read" in has) reads()
 	if ("mix" in has) mixes()
+	if ("stored" in has) amounts()
 	if ("kernel" in has) kernel()
 }

@@ -22,19 +22,21 @@ in_guest() { on g1 "$1" </dev/null >&2 || fail "$2"; }
 
 program cost
 # shellcheck disable=SC2016 # for the VM's shell
-in_guest 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done; test -b /dev/pmem0 &&
-	mkdir -p /mnt/peer /mnt/sg' "no device"
+in_guest 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
+	test -b /dev/pmem0 && mkdir -p /mnt/peer /mnt/sg' "no device"
 
 step "ext4-dax" >&2
 in_guest "mkfs.ext4 -q -F -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 /dev/pmem0 &&
-	mount -t ext4 -o dax=always /dev/pmem0 /mnt/peer && grep -q ' /mnt/peer .*dax=always' /proc/mounts" \
+	mount -t ext4 -o dax=always /dev/pmem0 /mnt/peer &&
+	grep -q ' /mnt/peer .*dax=always' /proc/mounts" \
 	"no ext4 with DAX"
 count ext4-dax /mnt/peer "${writes[@]}" "${reads[@]}"
 in_guest 'umount /mnt/peer' umount
 
 step "ext4, data=journal" >&2
 in_guest "mkfs.ext4 -q -F -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 /dev/pmem0 &&
-	mount -t ext4 -o data=journal /dev/pmem0 /mnt/peer && grep -q ' /mnt/peer .*data=journal' /proc/mounts" \
+	mount -t ext4 -o data=journal /dev/pmem0 /mnt/peer &&
+	grep -q ' /mnt/peer .*data=journal' /proc/mounts" \
 	"no ext4 with data=journal"
 count ext4-journal /mnt/peer "${writes[@]/%/-fsync}" "${reads[@]}"
 in_guest 'umount /mnt/peer' umount

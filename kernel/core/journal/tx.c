@@ -409,9 +409,9 @@ u32 sg_area_crc(u64 head, const struct sg_word *words, unsigned int n)
 }
 
 /*
- * Makes the record valid. The first fence makes the fresh pages durable before that, if there can be
- * any. A cache may write the record back at any time, and a complete record is valid, even without a
- * fence.
+ * Makes the record valid. The first fence makes the fresh pages durable before that, if there can
+ * be any. A cache may write the record back at any time, and a complete record is valid, even
+ * without a fence.
  */
 static void make_valid(struct sg_tx *tx)
 {

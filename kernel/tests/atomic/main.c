@@ -9,8 +9,8 @@
  * (pagelog.c). In the build SG_COW, `atomic` copies pages.
  *
  * For `write` and `read`, the program prints "OPS N". valgrind counts the instructions in
- * measured() meanwhile (--toggle-collect). A build with the recorder (SG_RECORD) also prints "FENCES
- * F LINES L BYTES B" of all N operations: fences, cache lines written back, bytes stored.
+ * measured() meanwhile (--toggle-collect). A build with the recorder (SG_RECORD) also prints
+ * "FENCES F LINES L BYTES B" of all N operations: fences, cache lines written back, bytes stored.
  * e2e/bench/atomic makes a page of these lines.
  */
 #include <sys/stat.h>

@@ -2,8 +2,8 @@
 /*
  * P3's two mixes of operations, scaled to a small machine. Each thread has its own folder.
  *
- *   varmail: remove a mail, write a new one; read another and append to it; read a third. 1 read for
- *   each write; a mail has 32 KiB on average.
+ *   varmail: remove a mail, write a new one; read another and append to it; read a third. 1 read
+ *   for each write; a mail has 32 KiB on average.
  *   webproxy: remove a page, write a new one; read five others; append to a log. 5 reads for each
  *   write; a page has 64 KiB on average.
  *
@@ -14,6 +14,9 @@
 #include <time.h>
 #include "cost.h"
 #include "systems.h"
+#ifdef SG_RECORD
+#include "record.h"
+#endif
 
 #define MEMORY		(768ULL << 20)
 #define FILES		1000u	/* in all folders together */
@@ -23,9 +26,7 @@
 #define TICK		4000000	/* ns: a kernel's coarse clock */
 #define LOG_MAX		(4u << 20)
 
-/**
- * struct worker - a thread. @sizes: of files that it writes, at most. @seconds: for all loops.
- */
+/* struct worker - a thread. @asked: the bytes that it has written. */
 struct worker {
 	pthread_t thread;
 	struct sg_vol *v;
@@ -33,6 +34,7 @@ struct worker {
 	struct rng rng;
 	unsigned int n, files, loops;
 	bool atomic, proxy;
+	u64 asked;
 	u8 *bytes;
 };
 
@@ -76,6 +78,7 @@ static void append(struct worker *w, const struct sg_iref *ref, u64 most)
 	u64 left = 1 + rng_below(&w->rng, most), n;
 	struct sg_attr a;
 
+	w->asked += left;
 	CHECK_OK(sg_getattr(w->v, ref, &a));
 	for (; left; left -= n, a.size += n) {
 		n = SG_MIN(left, (u64)PIECE);
@@ -153,6 +156,7 @@ static void prepare(struct worker *w)
 	w->log = make(w, w->files);
 }
 
+#ifndef SG_RECORD
 static double seconds(clockid_t id)
 {
 	struct timespec t;
@@ -160,7 +164,52 @@ static double seconds(clockid_t id)
 	CHECK_OK(clock_gettime(id, &t));
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
+#endif
 
+static void worker_make(struct worker *w, const char *name, bool atomic, unsigned int n,
+			unsigned int threads, unsigned int loops)
+{
+	*w = (struct worker){
+		.v = &sys.v, .n = n, .files = FILES / threads, .loops = loops, .atomic = atomic,
+		.proxy = !strcmp(name, "webproxy"), .rng = { n + 1 },
+	};
+	prepare(w);
+	w->asked = 0;
+}
+
+#ifdef SG_RECORD
+/* Counts bytes and lines instead of time. The recorder works for one thread. */
+void mix_run(const char *name, bool atomic, unsigned int threads, unsigned int loops)
+{
+	static struct worker w;
+	static struct rec rec;
+	u64 lines = 0, bytes = 0, k;
+	u8 *mem = tsys_volume(MEMORY);
+	unsigned int i;
+
+	(void)threads;
+	tsys_join(&sys, mem, MEMORY, 1);
+	rec_init(&rec, mem, MEMORY, true);
+	worker_make(&w, name, atomic, 0, 1, 1);
+	for (i = 0; i < loops; i++) {
+		rec.n = 0;
+		rec_to(&rec);
+		work(&w);
+		CHECK_OK(sg_reclaim(&sys.v, ~0u));
+		rec_to(NULL);
+		rec_forget_pages(&rec);
+		for (k = 0; k < rec.n; k++) {
+			lines += rec.ev[k].kind == REC_WB;
+			bytes += rec.ev[k].kind == REC_STORE ? rec.ev[k].len : 0;
+		}
+		for (k = 0; k < 4; k++)
+			CHECK(sg_maintain(&sys.v) >= 0);
+	}
+	printf("LOOPS %u LINES %" PRIu64 " BYTES %" PRIu64 " ASKED %" PRIu64 "\n", loops, lines, bytes,
+	       w.asked);
+	tsys_leave(&sys);
+}
+#else
 void mix_run(const char *name, bool atomic, unsigned int threads, unsigned int loops)
 {
 	static struct worker worker[THREADS];
@@ -170,13 +219,8 @@ void mix_run(const char *name, bool atomic, unsigned int threads, unsigned int l
 	threads = SG_MAX(1u, SG_MIN(threads, THREADS));
 	tsys_join(&sys, tsys_volume(MEMORY), MEMORY, 1);
 	tsys_maintain(&sys);
-	for (i = 0; i < threads; i++) {
-		worker[i] = (struct worker){
-			.v = &sys.v, .n = i, .files = FILES / threads, .loops = loops,
-			.atomic = atomic, .proxy = !strcmp(name, "webproxy"), .rng = { i + 1 },
-		};
-		prepare(&worker[i]);
-	}
+	for (i = 0; i < threads; i++)
+		worker_make(&worker[i], name, atomic, i, threads, loops);
 	wall = seconds(CLOCK_MONOTONIC);
 	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
 	for (i = 0; i < threads; i++)
@@ -189,3 +233,4 @@ void mix_run(const char *name, bool atomic, unsigned int threads, unsigned int l
 	       cpu * 1e6 / (threads * loops));
 	tsys_leave(&sys);
 }
+#endif

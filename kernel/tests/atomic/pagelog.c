@@ -4,8 +4,8 @@
  * (docs/decisions/0013). It has what determines the cost of writes and reads, on a real file:
  *
  *   A page's log is a block of 4 KiB. An entry is the data, then a word with offset and length, so
- *   that a reader scans backwards. The page's head is a word in a second file, which names the end of
- *   the newest entry. A write stores the entry, fences, stores the head, fences.
+ *   that a reader scans backwards. The page's head is a word in a second file, which names the end
+ *   of the newest entry. A write stores the entry, fences, stores the head, fences.
  *   A read copies each byte once, from the newest entry that has it, or from the page.
  *   A write of a whole page, and one for which the block has no room, writes a fresh page and drops
  *   the log, in one transaction. A write to several pages changes all heads in one transaction.

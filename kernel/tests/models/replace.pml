@@ -11,15 +11,15 @@
  * Checked: a process never has a page that the file does not have any more, because its stores
  * would be lost. Every fault and every write ends (otherwise the model reports a deadlock).
  *
- * Left out: the order of the stores of a transaction (crash_atomic_test checks it), the reuse of old
- * pages (epoch.pml), and systems that join again. A bit that such a system left only makes writers
- * use a log.
+ * Left out: the order of the stores of a transaction (crash_atomic_test checks it), the reuse of
+ * old pages (epoch.pml), and systems that join again. A bit that such a system left only makes
+ * writers use a log.
  *
  * The memory model matters here: a plain store of a system waits in its store buffer while the
- * system loads other words. Taking a lock is a full fence, and releasing a lock is a store. A buffer
- * of one entry is enough: each of the two stores is followed by one load of another word. The bit
- * in `mappers` is stored by a locked instruction in the code, but the model does not rely on that,
- * only on the fence behind it.
+ * system loads other words. Taking a lock is a full fence, and releasing a lock is a store. A
+ * buffer of one entry is enough: each of the two stores is followed by one load of another word.
+ * The bit in `mappers` is stored by a locked instruction in the code, but the model does not rely
+ * on that, only on the fence behind it.
  *
  * check: BFS
  * mutant: WRITER_NO_FENCE BFS
