@@ -7,6 +7,7 @@
  * A read of up to SG_ATOMIC_MAX bytes of such a file has all of a write or nothing of it, also
  * while another system writes.
  */
+#include <linux/iversion.h>
 #include <linux/log2.h>
 #include <linux/mount.h>
 #include <linux/sched/signal.h>
@@ -70,13 +71,12 @@ static ssize_t sgfs_write_unit(struct inode *inode, u64 pos, struct iov_iter *fr
 }
 
 static ssize_t sgfs_write_units(struct inode *inode, u64 pos, struct iov_iter *from, void *buf,
-				s64 now)
+				s64 now, bool *filled)
 {
-	bool filled = false;
 	ssize_t done = 0, n = 0;
 
 	while (iov_iter_count(from)) {
-		n = sgfs_write_unit(inode, pos + done, from, buf, now, &filled);
+		n = sgfs_write_unit(inode, pos + done, from, buf, now, filled);
 		if (n < 0)
 			break;
 		done += n;
@@ -87,26 +87,80 @@ static ssize_t sgfs_write_units(struct inode *inode, u64 pos, struct iov_iter *f
 		}
 	}
 	/* bad memory: the failed unit may have filled holes, too */
-	if (filled)
+	if (*filled)
 		sgfs_show_filled(inode, pos,
 				 done + sg_atomic_unit(pos + done, iov_iter_count(from)));
 	return done ?: n;
 }
 
-ssize_t sgfs_write_atomic(struct inode *inode, u64 pos, struct iov_iter *from)
+/*
+ * Show an atomic write of this system in the VFS inode, which was fresh with the counter @seq. If
+ * the counter has advanced by one change, that change was this write, which has changed nothing but
+ * the times. Return false if another change came between.
+ */
+static bool sgfs_show_write(struct inode *inode, u64 seq, struct timespec64 now)
 {
-	struct timespec64 now = current_time(inode);
-	void *buf = sgfs_atomic_buffer(from);
-	loff_t size = i_size_read(inode);
-	ssize_t n;
+	struct sgfs_inode *si = SGFS_I(inode);
+	bool only;
 
-	if (!buf)
-		return -ENOMEM;
-	n = sgfs_write_units(inode, pos, from, buf, sgfs_ns(now));
-	kvfree(buf);
+	if (sgfs_is_lost(inode))
+		return false;
+	spin_lock(&inode->i_lock);
+	only = si->seq == seq && smp_load_acquire(&sgfs_record(inode)->seq) == seq + 2;
+	if (only) {
+		inode_set_mtime_to_ts(inode, now);
+		inode_set_ctime_to_ts(inode, now);
+		inode_set_iversion(inode, (seq + 2) / 2);
+		smp_store_release(&si->seq, seq + 2);
+	}
+	spin_unlock(&inode->i_lock);
+	return only;
+}
+
+/*
+ * @buf: memory for the bytes of a unit. The VFS inode was fresh at the beginning of the call, and
+ * the VFS has it locked.
+ */
+static ssize_t sgfs_write_from(struct inode *inode, u64 pos, struct iov_iter *from, void *buf)
+{
+	size_t asked = iov_iter_count(from);
+	struct timespec64 now = current_time(inode);
+	loff_t size = i_size_read(inode);
+	u64 seq = READ_ONCE(SGFS_I(inode)->seq);
+	bool filled = false;
+	ssize_t n = sgfs_write_units(inode, pos, from, buf, sgfs_ns(now), &filled);
+
+	if (n == asked && asked <= SG_ATOMIC_MAX && !filled && pos + asked <= size &&
+	    sgfs_show_write(inode, seq, now))
+		return n;
 	sgfs_refresh(inode);
 	if (i_size_read(inode) > size)
 		sgfs_map_grown(inode);
+	return n;
+}
+
+/* Writes up to this length need no allocation of memory. */
+#define SGFS_ATOMIC_SMALL	256
+
+static noinline ssize_t sgfs_write_small(struct inode *inode, u64 pos, struct iov_iter *from)
+{
+	u8 buf[SGFS_ATOMIC_SMALL] SG_UNINITIALIZED;
+
+	return sgfs_write_from(inode, pos, from, buf);
+}
+
+ssize_t sgfs_write_atomic(struct inode *inode, u64 pos, struct iov_iter *from)
+{
+	void *buf;
+	ssize_t n;
+
+	if (iov_iter_count(from) <= SGFS_ATOMIC_SMALL)
+		return sgfs_write_small(inode, pos, from);
+	buf = sgfs_atomic_buffer(from);
+	if (!buf)
+		return -ENOMEM;
+	n = sgfs_write_from(inode, pos, from, buf);
+	kvfree(buf);
 	return n;
 }
 
