@@ -148,10 +148,12 @@ its_map() {
 	echo "   $1: $(on "$1" 'uname -r' </dev/null), map=$2"
 }
 
-# mount_with OPTIONS: unmounts the volume and mounts it with them.
+# mount_with OPTIONS: unmounts the volume and mounts it with them, and with data=$SG_DATA.
 mount_with() {
-	on g1 "umount /mnt/sg && mount -t stargatefs -o '$1' /dev/pmem0 /mnt/sg" ||
-		fail "mounting with $1"
+	local options=$1
+	[[ -z ${SG_DATA:-} || $1 == *data=* ]] || options+=",data=$SG_DATA"
+	on g1 "umount /mnt/sg && mount -t stargatefs -o '$options' /dev/pmem0 /mnt/sg" ||
+		fail "mounting with $options"
 }
 
 # each_map FUNCTION: calls it once per map mode, after a fresh mount in that mode.

@@ -8,7 +8,7 @@ from .base import ALL_KERNELS, KERNELS, SETUPS, SUITES  # noqa: F401: for mk/tes
 # the other.
 TEST = ["lint", "models", "quick", "lines", "asan", "threads", "units", "chart", "scenarios"]
 PIECES = [TEST, ["native", "tsan", "models-long", "mutants", "csi", "modules", "coverage"],
-          ["vm"], ["node"], ["mutants-vm"], ["debug"], ["image"], ["csi-vm"], ["k8s"], ["k8s-dax"],
+          ["vm"], ["vm-atomic"], ["node"], ["mutants-vm"], ["debug"], ["image"], ["csi-vm"], ["k8s"], ["k8s-dax"],
           ["k8s-module"], ["k8s-external"], ["kubevirt"], ["k8s-kubevirt-kvm"],
           ["k8s-kubevirt-failures"], ["k8s-kubevirt"], ["guest"], ["fuzz"], ["fresh"]]
 TIERS = {"test-quick": [["quick"]], "test": [TEST], "test-all": PIECES}

@@ -87,6 +87,17 @@ def suite_vm():
             yield from runs("vm", path, keys, [one], maps, env=QUICK if again else None)
 
 
+@suite("vm-atomic", "native", "tests", takes="20 min",
+       about="the scenarios with `# atomic:`, on a volume mounted with data=atomic")
+def suite_vm_atomic():
+    for path, _, keys in scenarios():
+        if "atomic" not in keys:
+            continue
+        kernels = keys.get("kernels", "").split() or ALL_KERNELS
+        yield from runs("vm-atomic", path, keys, chosen(kernels), keys["atomic"].split(),
+                        env={"SG_DATA": "atomic"})
+
+
 @suite("node", "native", "tests", takes="hours",
        about="scenarios in a node: a host with KVM, and guests in it")
 def suite_node():
