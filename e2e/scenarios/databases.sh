@@ -31,8 +31,8 @@ in_guest() { on g1 "$1" </dev/null || fail "${2:-$1}"; }
 
 # --- the databases -------------------------------------------------------------------------------
 
-# Each database has a table `a` of 1,000 counters, whose sum stays 0, and tables `t` and `u` with the
-# same rows. make_X, start_X: the server. sql_X: runs SQL from the standard input in the guest.
+# Each database has a table `a` of 1,000 counters, whose sum stays 0, and tables `t` and `u` with
+# the same rows. make_X, start_X: the server. sql_X: runs SQL from the standard input in the guest.
 # check_X: the database's own check, which prints nothing if all is well.
 
 bin=/usr/lib/postgresql/17/bin
@@ -41,7 +41,8 @@ postgres() { echo "runuser -u postgres -- env LC_ALL=C $bin/$*"; }
 make_postgres() {
 	in_guest "mkdir -m 700 /mnt/sg/db/postgres && chown postgres /mnt/sg/db/postgres && cd / &&
 		$(postgres initdb -D /mnt/sg/db/postgres --auth trust --data-checksums --locale C \
-			--no-instructions) >/tmp/initdb.log 2>&1 || { cat /tmp/initdb.log; exit 1; }" initdb
+			--no-instructions) >/tmp/initdb.log 2>&1 ||
+		{ cat /tmp/initdb.log; exit 1; }" initdb
 	on g1 'cat >>/mnt/sg/db/postgres/postgresql.conf' <<'EOT'
 full_page_writes = off
 listen_addresses = ''
@@ -59,9 +60,13 @@ start_postgres() {
 		$(postgres pg_ctl -D /mnt/sg/db/postgres -l /tmp/postgres.log -w -t 300 -s start) \
 		>/tmp/ctl.log 2>&1 || { cat /tmp/ctl.log /tmp/postgres.log; exit 1; }" "postgres does not start"
 }
-sql_postgres() { on g1 "cd / && exec stdbuf -oL $(postgres psql -h /tmp -d postgres -qAtX -F "' '" -v ON_ERROR_STOP=1)"; }
+sql_postgres() {
+	on g1 "cd / && exec stdbuf -oL $(postgres psql -h /tmp -d postgres -qAtX -F "' '" \
+		-v ON_ERROR_STOP=1)"
+}
 check_postgres() {
-	on g1 "cd / && $(postgres pg_amcheck -h /tmp -d postgres --install-missing --heapallindexed)" </dev/null 2>&1
+	on g1 "cd / && $(postgres pg_amcheck -h /tmp -d postgres --install-missing \
+		--heapallindexed)" </dev/null 2>&1
 }
 
 make_maria() {
@@ -86,7 +91,8 @@ EOT
 		{ cat /tmp/install.log; exit 1; }' "mariadb-install-db"
 }
 start_maria() {
-	in_guest 'setsid mariadbd --defaults-file=/mnt/sg/db/maria.cnf >/tmp/maria.log 2>&1 </dev/null &
+	in_guest 'setsid mariadbd --defaults-file=/mnt/sg/db/maria.cnf \
+			</dev/null >/tmp/maria.log 2>&1 &
 		for try in $(seq 600); do
 			! mariadb --defaults-file=/mnt/sg/db/maria.cnf -e "select 1" >/dev/null 2>&1 || exit 0
 			kill -0 $! || break
@@ -94,7 +100,10 @@ start_maria() {
 		done
 		cat /tmp/maria.log; exit 1' "mariadb does not start"
 }
-sql_maria() { on g1 'exec mariadb --defaults-file=/mnt/sg/db/maria.cnf -N -B --unbuffered db | stdbuf -oL tr "\t" " "'; }
+sql_maria() {
+	on g1 'mariadb --defaults-file=/mnt/sg/db/maria.cnf -N -B --unbuffered db |
+		stdbuf -oL tr "\t" " "'
+}
 check_maria() {
 	echo 'check table a, t, u extended' | sql_maria | grep -v 'status OK$' || true
 	on g1 'grep -iE "corrupt|checksum mismatch" /tmp/maria.log' </dev/null || true
@@ -123,7 +132,8 @@ make_tables() {
 	[[ $1 != maria ]] || on g1 'mariadb --defaults-file=/mnt/sg/db/maria.cnf -e "create database db"' </dev/null
 	{
 		echo 'create table a (id int primary key, n int, pad varchar(250));'
-		echo 'create table t (id int primary key, v varchar(2000)); create table u (id int primary key, v varchar(2000));'
+		echo 'create table t (id int primary key, v varchar(2000));'
+		echo 'create table u (id int primary key, v varchar(2000));'
 		echo 'begin;'
 		seq 1000 | awk '{ printf "insert into a values (%d, 0, \"%0200d\");\n", $1, 7 }' | tr '"' "'"
 		echo 'commit;'
@@ -135,7 +145,8 @@ statements() {
 	awk -v from="$2" -v seed="$RANDOM" -v text="${text[$1]}" -v database="$1" 'BEGIN {
 		srand(seed)
 		for (i = from; i < from + 1000000; i++) {
-			printf "begin; insert into t values (%d, %s); insert into u select * from t where id = %d;", i, text, i
+			printf "begin; insert into t values (%d, %s);", i, text
+			printf " insert into u select * from t where id = %d;", i
 			printf " update a set n = n - 1 where id = %d;", 1 + rand() * 1000
 			printf " update a set n = n + 1 where id = %d; commit;", 1 + rand() * 1000
 			printf " select \047ack\047, %d, \047.\047;\n", i
@@ -156,7 +167,7 @@ acked() { sed -nE 's/^ack ([0-9]+) \.$/\1/p' "$work/$1.said"; }
 
 # verify DATABASE: recovered, whole, and with all transactions that were acknowledged.
 verify() {
-	local answer
+	local answer oldest
 	answer=$("check_$1") || fail "$1: its check failed: $answer"
 	[[ -z $answer ]] || fail "$1: its check: $answer"
 	answer=$(echo 'select sum(n) from a; select count(*) from a; select count(*) from t;
@@ -172,8 +183,9 @@ verify() {
 	sort -n "$work/$1.ids" "$work/$1.acked" | tail -n 1 | awk '{ print $1 + 1 }' >"$work/$1.next"
 	wc -l <"$work/$1.acked" >>"$work/$1.total"
 	# a volume that fills up would end the test
-	echo "delete from t where id < $(cat "$work/$1.next") - 1500; delete from u where id < $(cat "$work/$1.next") - 1500;" |
-		"sql_$1" >/dev/null || fail "$1: delete"
+	oldest=$(($(<"$work/$1.next") - 1500))
+	printf 'delete from %s where id < %d;\n' t "$oldest" u "$oldest" | "sql_$1" >/dev/null ||
+		fail "$1: delete"
 }
 
 # all FUNCTION: calls it for each database, at the same time.
