@@ -7,6 +7,7 @@
 #   mix NAME THREADS WAY LOOPS n RATE r CPU_US c
 #   stored NAME WAY LOOPS n LINES l BYTES b ASKED a
 #   kernel SYSTEM OPERATION INSTRUCTIONS SPREAD
+#   database NAME TWICE TRANSACTIONS CALLS BYTES FSYNCS SECONDS
 
 function more(a, b) { return b ? sprintf("%+.0f %%", 100 * (a / b - 1)) : "" }
 function size(n) { return n < 1024 ? n " bytes" : n / 1024 " KiB" }
@@ -131,7 +132,29 @@ function kernel(   i, p, k) {
 	}
 }
 
+$1 == "database" {
+	k = $1 SUBSEP "-" SUBSEP $2
+	note(k)
+	for (i = 5; i <= 8; i++)
+		each[k, $3, i] = $i / $4
+	has[$1] = 1
+}
+
+function databases(   i, p, k) {
+	print "\n| database, for each transaction | bytes: twice | once | change | writes: twice | once | fsyncs: twice | once | ms: twice | once |"
+	print "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+	for (i = 1; i <= rows; i++) {
+		split(key(i), p, SUBSEP); k = key(i)
+		if (p[1] != "database") continue
+		printf "| %s | %d | %d | %s | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n", p[3],
+			each[k, "on", 6], each[k, "off", 6], more(each[k, "off", 6], each[k, "on", 6]),
+			each[k, "on", 5], each[k, "off", 5], each[k, "on", 7], each[k, "off", 7],
+			1000 * each[k, "on", 8], 1000 * each[k, "off", 8]
+	}
+}
+
 END {
+	if ("database" in has) databases()
 	if ("write" in has) writes()
 	if ("read" in has) reads()
 	if ("mix" in has) mixes()
