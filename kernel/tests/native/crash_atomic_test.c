@@ -62,7 +62,7 @@ static void run(bool beside, u64 thorough)
 		/* few images show a complete record and a stale byte */
 		bool stale = i && script[i - 1].kind == CW_STALE;
 
-		w.c.every = stale ? 1 : thorough ? 2 : 16;
+		w.c.every = thorough ? 2 : 16;
 		w.c.samples = stale ? 200 : thorough > 1 ? 30 : 4;
 		CHECK(cw_do(&w, &script[i]) >= 0);
 	}
