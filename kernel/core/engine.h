@@ -23,6 +23,7 @@
 #include "engine/filelock.h"
 #include "engine/relocate.h"
 #include "engine/sem.h"
+#include "engine/doorbell.h"
 #include "engine/check.h"
 
 #endif

@@ -223,6 +223,12 @@ static inline void sg_spin_lock(struct sg_spin *x)
 	spin_lock(&x->s);
 }
 
+/* Also for interrupts, which must not wait for the thread that they have interrupted. */
+static inline bool sg_spin_trylock(struct sg_spin *x)
+{
+	return spin_trylock(&x->s);
+}
+
 static inline void sg_spin_unlock(struct sg_spin *x)
 {
 	spin_unlock(&x->s);

@@ -546,6 +546,7 @@ static void put_hot(struct sg_ck *c)
 	h->reserved2 = 0;
 	for (i = 0; i < SG_SYS_COUNT; i++)
 		hide_sys(c, &h->sys[i]);
+	memset(h->doorbell, 0, sizeof(h->doorbell));
 	memset((u8 *)h + sizeof(*h), 0, SG_PAGE - sizeof(*h));
 	put(c, SG_HOT_OFF, h, true);
 }

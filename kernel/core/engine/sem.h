@@ -228,7 +228,7 @@ void sg_sem_watch_end(struct sg_vol *vol, struct sg_sem_watch *w);
  */
 void sg_sem_poll(struct sg_vol *vol);
 void sg_sem_poll_begin(struct sg_vol *vol, bool on);	/* such a thread starts or ends */
-/* Called when a doorbell interrupt reaches this system, if doorbells exist (sg_vol.ring). */
+/* Called when a doorbell of another system reaches this one, also from an interrupt (rung.c). */
 void sg_sem_rung(struct sg_vol *vol);
 
 #endif

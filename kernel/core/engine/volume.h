@@ -77,6 +77,19 @@ struct sg_freezing {
 };
 
 /**
+ * struct sg_doorbells - this system's doorbell, and its trust in the others (doorbell.c)
+ * @exchange: the exchange to which the driver is connected; 0: none.
+ * @rings: rings received. @sent: rings sent. @lost: rings of others that did not arrive.
+ * @doubt: when a ring was last found to be lost, or 0.
+ * @muted: number of senders whose rings the driver ignores now. The driver stores it.
+ * @epoch, @freeze, @grow: words of the hot page for which a ring has last started a thread.
+ */
+struct sg_doorbells {
+	u64 exchange, rings, sent, lost, doubt, muted;
+	u64 epoch, freeze, grow;
+};
+
+/**
  * struct sg_vol - a volume that this system uses; the struct is in the system's own memory.
  * @base: linear, write-back mapping of the whole volume, and of the memory into which it can grow.
  * @size: the bound: no reference leads beyond it. While the volume grows, the bound is larger than
@@ -194,10 +207,16 @@ struct sg_vol {
 	struct sg_still still;
 	struct sg_freezing freezing;
 	/*
-	 * Makes another system check its bell immediately, by an interrupt. NULL: that system polls
-	 * its bell.
+	 * Sends an interrupt to the system with number @id at this system's exchange (doorbell.h).
+	 * Must not sleep. NULL: this system has no doorbell.
 	 */
-	void (*ring)(struct sg_vol *vol, unsigned int slot);
+	void (*ring)(struct sg_vol *vol, u16 id);
+	/*
+	 * Starts the threads for this work (SG_DUE_*) now. May be called from an interrupt. NULL:
+	 * the threads run at their usual times.
+	 */
+	void (*due)(struct sg_vol *vol, unsigned int due);
+	struct sg_doorbells doorbells;
 	struct sg_sems *sems;	/* users of semaphores in this system, and waiters (sem_wait.c) */
 	struct sg_watch *watch;	/* this system's observations of the other slots (fence.c) */
 	struct sg_ack *ack;	/* this system's progress with the epoch (epoch.c) */

@@ -312,7 +312,20 @@ struct sg_hot {
 	u64 bad[SG_BAD_MAX];		/* SG_BAD(), or 0; docs/bad-memory.md */
 	u64 reserved2;
 	struct sg_inode sys[SG_SYS_COUNT];
+	/* how to ring each slot's system: SG_DOORBELL(), or 0 (docs/doorbells.md) */
+	u64 doorbell[SG_SLOTS];
 };
+
+/*
+ * A system's doorbell: its number at the exchange that connects it with other systems, the number
+ * of the exchange (not 0), and the system's incarnation. The word is valid only while the slot is
+ * LIVE with this incarnation.
+ */
+#define SG_DOORBELL(exchange, id, inc) \
+	((u64)(u16)(id) | (u64)(u16)(exchange) << 16 | (u64)(u32)(inc) << 32)
+#define SG_DOORBELL_ID(w)	((u16)(w))
+#define SG_DOORBELL_EXCHANGE(w)	((u16)((w) >> 16))
+#define SG_DOORBELL_INC(w)	((u32)((w) >> 32))
 
 /* A range of bad pages: the first page's number, and the number of pages. */
 #define SG_BAD(page, n)		((u64)(page) | (u64)((n) - 1) << 40 | 1ULL << 63)
@@ -795,6 +808,7 @@ SG_FORMAT_ASSERT(offsetof(struct sg_inode, mtime) == 64);
 SG_FORMAT_ASSERT(offsetof(struct sg_inode, tail) == 192);
 SG_FORMAT_ASSERT(offsetof(struct sg_hot, bads) == 192);
 SG_FORMAT_ASSERT(offsetof(struct sg_hot, sys) == 1024);
+SG_FORMAT_ASSERT(offsetof(struct sg_hot, doorbell) == 2048);
 SG_FORMAT_ASSERT(sizeof(struct sg_hot) <= SG_PAGE);
 SG_FORMAT_ASSERT(offsetof(struct sg_last, sys) == 1024);
 SG_FORMAT_ASSERT(sizeof(struct sg_last) <= SG_PAGE);

@@ -11,6 +11,7 @@
 #define EPOCHS		2048	/* SG_LEDGER_EPOCH() is stored modulo this */
 /* time until the next sg_acknowledge() while an epoch is in progress */
 #define SOON_MS		5
+#define EPOCH_LOOK_US	200	/* between looks of a thread that waits for an epoch */
 
 /**
  * struct sg_ack - an epoch that this system is about to acknowledge
@@ -163,13 +164,13 @@ static bool try_ack(struct sg_vol *vol)
 
 /* --- advance ---------------------------------------------------------------------------------- */
 
-static void push(struct sg_vol *vol, bool lapsed)
+/* Returns whether this call has advanced the epoch. */
+static bool push(struct sg_vol *vol, bool lapsed)
 {
 	u64 *word = sg_at(vol, SG_HOT(epoch)), epoch = sg_load64_acquire(word);
 	unsigned int who;
 
-	if (!worst_lag(vol, epoch, lapsed, &who))
-		sg_cas64(word, epoch, epoch + 1);
+	return !worst_lag(vol, epoch, lapsed, &who) && sg_cas64(word, epoch, epoch + 1) == epoch;
 }
 
 /*
@@ -211,7 +212,8 @@ void sg_epoch_acknowledge(struct sg_vol *vol)
 void sg_epoch_urge(struct sg_vol *vol)
 {
 	sg_epoch_acknowledge(vol);
-	sg_epoch_push(vol);
+	if (push(vol, true))
+		sg_doorbell_tell(vol, SG_DUE_ACKNOWLEDGE);
 }
 
 static void report_laggard(struct sg_vol *vol, u64 target, bool lapsed)
@@ -246,6 +248,8 @@ static bool wait_ahead(struct sg_vol *vol, unsigned int ahead, bool lapsed, unsi
 	target = sg_get(vol, SG_HOT(epoch)) + ahead;
 	if (sg_alone(vol))
 		return true;
+	/* the epoch may have advanced before, while no thread waited */
+	sg_doorbell_tell(vol, SG_DUE_ACKNOWLEDGE);
 	while (!sg_has_stopped(vol) && (s64)(horizon_of(vol, lapsed) - target) < 0) {
 		if (lapsed ? sg_wait_ends(vol) : sg_interrupted())
 			return false;
@@ -254,8 +258,9 @@ static bool wait_ahead(struct sg_vol *vol, unsigned int ahead, bool lapsed, unsi
 			return false;
 		}
 		sg_epoch_acknowledge(vol);
-		push(vol, lapsed);
-		sg_sleep_us(200);
+		if (push(vol, lapsed))
+			sg_doorbell_tell(vol, SG_DUE_ACKNOWLEDGE);
+		sg_sleep_us(EPOCH_LOOK_US);
 	}
 	return !sg_has_stopped(vol);
 }

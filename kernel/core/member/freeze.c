@@ -149,6 +149,7 @@ static void store_freeze(struct sg_vol *vol, u64 word)
 	sg_fence();
 	/* from now on this system sees a joiner, or the joiner stores nothing that is copied */
 	sg_full_fence();
+	sg_doorbell_tell(vol, SG_DUE_FREEZE);
 }
 
 static void freeze_withdraw(struct sg_vol *vol)

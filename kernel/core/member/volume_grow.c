@@ -324,6 +324,7 @@ static void store_grow(struct sg_vol *vol, u64 word)
 	sg_fence();
 	/* either a joiner sees this word, or this system sees the joiner */
 	sg_full_fence();
+	sg_doorbell_ring_all(vol);
 }
 
 static void announce(struct growth *g)

@@ -291,7 +291,7 @@ void sg_sem_wake_slot(struct sg_vol *vol, const struct sg_sem *sem, unsigned int
  *   file locked; guarded by @spin.
  * @nothers: number of waiting callers whose object another system has open, too. @watches: number
  * of watches among the waiters, which cannot check themselves; @watched: time of their last check.
- * @rung: value of this system's bell at the last check.
+ * @rung: value of this system's bell at the last check; @rings: doorbells received by then.
  * @busy: when the bell last rang, or when a caller last began to wait.
  * @said: time of the last line in the log.
  * @bells: an object was opened here, so the file's page of bells exists or is needed.
@@ -312,7 +312,7 @@ struct sg_sem_closing {
 struct sg_sems {
 	struct sg_spin spin;
 	struct sg_sem_caller *first;
-	u64 nothers, rung, busy, spins, polled, said, bells, watches, watched;
+	u64 nothers, rung, rings, busy, spins, polled, said, bells, watches, watched;
 	struct sg_bell poller;
 	u64 member[SG_SEM_MEMBERS / 64];	/* one bit for each: in use */
 	struct sg_sem_opened *open[SG_SEM_BUCKETS];

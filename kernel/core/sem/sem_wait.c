@@ -33,9 +33,14 @@
 #define ASK_NS		5000000ULL
 #define PATIENCE_NS	10000000ULL
 #define LOOK_NS		20000000ULL	/* between checks of a waiter, if a thread polls the bell */
+/* the same after a wait of CALM_NS, if each other system can ring this one by a doorbell */
+#define LOOK_BELL_NS	100000000ULL
+#define CALM_NS		1000000000ULL
+#define GRACE_NS	20000000ULL	/* for a doorbell that is later than the store before it */
 #define NAP_MIN_NS 50000ULL /* if no thread polls the bell, a waiter sleeps for 1/8 of its wait, in
 #these limits */
 #define NAP_MAX_NS	2000000ULL
+#define WAKE_DIRECTLY	16	/* waiters that an interrupt wakes itself */
 #define POLL_IDLE_NS	1000000000ULL
 /* number of consecutive changes of a word after which the caller sleeps anyway */
 #define MISSES		100
@@ -278,17 +283,24 @@ static void wake_here(struct sg_vol *vol, u64 waits, bool all)
 
 /*
  * Wakes the first waiter of each object, or all of them if they wait together, because the bell
- * does not name the object.
+ * does not name the object. Returns false if there are more than @most waiters. @spin is held.
  */
+static bool wake_firsts(struct sg_sems *s, u64 most)
+{
+	struct sg_sem_caller *c;
+
+	for (c = s->first; c && most; c = c->after, most--)
+		if (c->herd || !c->before || c->before->waits_for != c->waits_for)
+			sg_bell_ring(&c->bell);
+	return !c;
+}
+
 static void wake_all_here(struct sg_vol *vol)
 {
 	struct sg_sems *s = vol->sems;
-	struct sg_sem_caller *c;
 
 	sg_spin_lock(&s->spin);
-	for (c = s->first; c; c = c->after)
-		if (c->herd || !c->before || c->before->waits_for != c->waits_for)
-			sg_bell_ring(&c->bell);
+	wake_firsts(s, ~0ULL);
 	sg_spin_unlock(&s->spin);
 }
 
@@ -307,8 +319,7 @@ void sg_sem_wake_slot(struct sg_vol *vol, const struct sg_sem *sem, unsigned int
 		return;
 	bells = sg_at(vol, off);
 	sg_add64(&bells[slot].rung, 1);
-	if (vol->ring)
-		vol->ring(vol, slot);
+	sg_doorbell_ring(vol, slot);
 }
 
 void sg_sem_wake_next(struct sg_vol *vol, const struct sg_sem *sem)
@@ -369,23 +380,46 @@ void sg_sem_poll_begin(struct sg_vol *vol, bool on)
 	sg_bell_ring(&vol->sems->poller);
 }
 
+/*
+ * Wakes a few waiters directly, because a wake-up of the polling thread before them would double
+ * the delay. That thread wakes many waiters, and acts if the interrupt came while the list's lock
+ * was held.
+ */
 void sg_sem_rung(struct sg_vol *vol)
 {
-	sg_store64(&vol->sems->busy, sg_ticks());
-	sg_bell_ring(&vol->sems->poller);
+	struct sg_sems *s = vol->sems;
+	bool woken;
+
+	sg_store64(&s->busy, sg_ticks());
+	if (sg_spin_trylock(&s->spin)) {
+		woken = wake_firsts(s, WAKE_DIRECTLY);
+		sg_spin_unlock(&s->spin);
+		if (woken)
+			return;
+	}
+	sg_bell_ring(&s->poller);
+}
+
+/* Returns the time between checks that find lost rings; @waited: how long the caller has waited. */
+static u64 look_ns(const struct sg_vol *vol, u64 waited)
+{
+	return waited > CALM_NS && sg_doorbell_covers(vol) ? LOOK_BELL_NS : LOOK_NS;
 }
 
 /*
  * Returns the time between checks of the bell: short during a fast exchange, later longer. A
  * thousand checks a second cost one per cent of a processor. For a caller that has waited for
- * seconds, some milliseconds more do not matter.
+ * seconds, some milliseconds more do not matter. With doorbells, checks only find lost rings.
  */
-static u64 poll_nap(const struct sg_sems *s)
+static u64 poll_nap(const struct sg_vol *vol)
 {
+	const struct sg_sems *s = vol->sems;
 	u64 quiet = sg_ticks() - sg_load64(&s->busy);
 
 	if (!sg_load64(&s->nothers))
-		return sg_load64(&s->watches) ? LOOK_NS : POLL_IDLE_NS;
+		return sg_load64(&s->watches) ? look_ns(vol, quiet) : POLL_IDLE_NS;
+	if (sg_doorbell_covers(vol))
+		return look_ns(vol, quiet);
 	if (quiet < 50000000ULL)
 		return quiet < 2000000ULL ? 50000 : 200000;
 	return quiet < 2000000000ULL ? 1000000 : 4000000;
@@ -398,7 +432,8 @@ static void wake_watches(struct sg_vol *vol)
 	u64 now = sg_ticks();
 	struct sg_sem_caller *c;
 
-	if (!sg_load64(&s->watches) || now - s->watched < LOOK_NS)
+	if (!sg_load64(&s->watches) ||
+	    now - s->watched < look_ns(vol, now - sg_load64(&s->busy)))
 		return;
 	s->watched = now;
 	sg_spin_lock(&s->spin);
@@ -408,14 +443,28 @@ static void wake_watches(struct sg_vol *vol)
 	sg_spin_unlock(&s->spin);
 }
 
+/*
+ * Another system has changed the bell, and no doorbell had arrived by then: it is late or lost. If
+ * it was lost, this thread polls for some time.
+ */
+static void find_lost(struct sg_vol *vol, u64 rings)
+{
+	if (!sg_doorbell_covers(vol))
+		return;
+	sg_bell_wait(&vol->sems->poller, GRACE_NS);
+	sg_bell_ring(&vol->sems->poller);	/* this thread may have slept through a ring */
+	if (sg_load64(&vol->doorbells.rings) == rings)
+		sg_doorbell_lost(vol);
+}
+
 void sg_sem_poll(struct sg_vol *vol)
 {
 	const struct sg_sem_bell *bells;
 	struct sg_sems *s = vol->sems;
-	u64 off, rung;
+	u64 off, rung, rings;
 	int err;
 
-	sg_bell_wait(&s->poller, poll_nap(s));
+	sg_bell_wait(&s->poller, poll_nap(vol));
 	wake_watches(vol);
 	off = sg_sem_page_at(vol, SG_SEM_BELLS_PAGE, &err);
 	if (!off)
@@ -425,8 +474,12 @@ void sg_sem_poll(struct sg_vol *vol)
 	if (rung == s->rung)
 		return;
 	s->rung = rung;
+	rings = sg_load64(&vol->doorbells.rings);
 	sg_store64(&s->busy, sg_ticks());
 	wake_all_here(vol);
+	if (rings == s->rings)
+		find_lost(vol, rings);
+	s->rings = rings;
 }
 
 /* --- wait ------------------------------------------------------------------------------------- */
@@ -523,7 +576,7 @@ static u64 nap(const struct sg_sem_want *w, u64 now)
 	u64 waited = now - w->since, ns = waited / 8;
 
 	if (sg_load64(&w->vol->sems->polled))
-		ns = w->takes && waited < ASK_NS ? ASK_NS : LOOK_NS;
+		ns = w->takes && waited < ASK_NS ? ASK_NS : look_ns(w->vol, waited);
 	else
 		ns = SG_MIN(SG_MAX(ns, NAP_MIN_NS), NAP_MAX_NS);
 	return SG_MIN(ns, w->until - now);

@@ -622,45 +622,6 @@ static void cheap(bool listening)
 	end();
 }
 
-static void ring_it(struct sg_vol *vol, unsigned int slot)
-{
-	unsigned int i;
-
-	(void)vol;
-	for (i = 0; i < SYSTEMS; i++)
-		if (sys[i].v.slot == (int)slot)
-			sg_sem_rung(&sys[i].v);
-}
-
-/* Tests the same with a doorbell: no thread has to poll, and wake-ups are faster. */
-static void doorbell(void)
-{
-	u64 turns = test_amount(20, 100, 1000), i, sum = 0;
-	struct sg_sem c;
-
-	begin(true);
-	sys[0].v.ring = ring_it;
-	c = sem_make(&sys[0].v, "c", SG_SEM_COUNT, 0, 0);
-	for (i = 0; i < turns; i++) {
-		struct sleeper s = sleeper_on(&sys[1].v, "c", SG_SEM_NEVER);
-		pthread_t thread;
-		u64 start;
-
-		CHECK_OK(pthread_create(&thread, NULL, sleep_on, &s));
-		while (!(sg_load64(&sg_sem_record(&sys[0].v, &c)->waits.waiters)))
-			sg_sleep_us(50);
-		sg_sleep_us(3000);
-		start = sg_ticks();
-		CHECK_OK(sg_sem_post(&sys[0].v, &c));
-		CHECK_OK(pthread_join(thread, NULL));
-		sum += s.woken - start;
-		sleeper_end(&s);
-	}
-	printf("woken by a doorbell after %" PRIu64 " us\n", sum / turns / 1000);
-	sg_sem_close(&sys[0].v, &c);
-	end();
-}
-
 /*
  * One of several sleepers stops waiting, or is cancelled, just when it is woken. Another sleeper
  * then gets the wake-up.
@@ -825,7 +786,6 @@ int main(void)
 	conditions();
 	cheap(true);
 	cheap(false);
-	doorbell();
 	cancelled();
 	paused();
 	opened_later();

@@ -205,6 +205,11 @@ static inline void sg_spin_lock(struct sg_spin *s)
 {
 	__atomic_exchange_n(&s->v, 1, __ATOMIC_ACQUIRE);
 }
+static inline bool sg_spin_trylock(struct sg_spin *s)
+{
+	sg_spin_lock(s);
+	return true;
+}
 static inline void sg_spin_unlock(struct sg_spin *s)
 {
 	__atomic_store_n(&s->v, 0, __ATOMIC_RELEASE);
@@ -215,6 +220,7 @@ struct sg_spin {
 };
 static inline void sg_spin_init(struct sg_spin *s) { pthread_mutex_init(&s->m, NULL); }
 static inline void sg_spin_lock(struct sg_spin *s) { pthread_mutex_lock(&s->m); }
+static inline bool sg_spin_trylock(struct sg_spin *s) { return !pthread_mutex_trylock(&s->m); }
 static inline void sg_spin_unlock(struct sg_spin *s) { pthread_mutex_unlock(&s->m); }
 #endif
 
