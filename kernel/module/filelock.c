@@ -12,12 +12,17 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/siphash.h>
-#include <linux/wait_bit.h>
+#include <linux/wait.h>
 
 #include "stargatefs.h"
 
-#define NAP_MS_MIN	1
-#define NAP_MS_MAX	20	/* longest delay until another system's release is detected */
+/*
+ * Between two attempts a task sleeps for an eighth of its wait so far, within these limits. The
+ * longest sleep is the delay until a release is detected for which no doorbell rings.
+ */
+#define NAP_NS_MIN	(50 * NSEC_PER_USEC)
+#define NAP_NS_MAX	(20 * NSEC_PER_MSEC)
+#define NAP_NS_BELL	(100 * NSEC_PER_MSEC)	/* the longest one if doorbells work */
 
 /*
  * Both tables of an inode change under its @tables (struct sgfs_inode), so that no reader sees them
@@ -25,11 +30,29 @@
  * task waits for another system under @tables, because a process that exits waits for this lock,
  * and cannot be killed.
  */
+static wait_queue_head_t *sgfs_lock_waiters(struct sgfs_inode *si)
+{
+	return &SGFS(si->vfs.i_sb)->lock_waiters[si->ref.ino % SGFS_AWAITING];
+}
+
 static void sgfs_changed(struct sgfs_inode *si)
 {
+	wait_queue_head_t *waiters = sgfs_lock_waiters(si);
+
 	atomic_inc(&si->changes);
-	smp_mb__after_atomic();
-	wake_up_var(&si->changes);
+	if (wq_has_sleeper(waiters))	/* includes the memory barrier */
+		wake_up_all(waiters);
+}
+
+/* Another system has rung: it may have released a lock. Called in the interrupt. */
+void sgfs_userlocks_rung(struct sgfs *fs)
+{
+	unsigned int i;
+
+	atomic_inc(&fs->lock_rings);
+	for (i = 0; i < SGFS_AWAITING; i++)
+		if (wq_has_sleeper(&fs->lock_waiters[i]))
+			wake_up_all(&fs->lock_waiters[i]);
 }
 
 /*
@@ -279,33 +302,56 @@ static int sgfs_try_lock(struct file *file, struct file_lock *fl, struct sg_user
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
-/* Wait for a change by this system, for a limited time. */
-static int sgfs_nap(struct sgfs_inode *si, int seen, unsigned int ms)
+static u64 sgfs_nap_ns(const struct sg_vol *vol, u64 waited)
 {
-	long left = ___wait_var_event(&si->changes,
-				      ___wait_cond_timeout(atomic_read(&si->changes) != seen),
-				      TASK_INTERRUPTIBLE, 0, msecs_to_jiffies(ms),
-				      __ret = schedule_timeout(__ret));
+	u64 longest = waited > NSEC_PER_SEC && sg_doorbell_covers(vol) ? NAP_NS_BELL : NAP_NS_MAX;
 
-	return left < 0 ? left : 0;
+	return clamp_t(u64, waited / 8, NAP_NS_MIN, longest);
+}
+
+/**
+ * struct sgfs_news - the changes and rings that a task has seen before its attempt
+ */
+struct sgfs_news {
+	int changes, rings;
+};
+
+static struct sgfs_news sgfs_news_of(struct sgfs_inode *si)
+{
+	return (struct sgfs_news){
+		.changes = atomic_read(&si->changes),
+		.rings = atomic_read(&SGFS(si->vfs.i_sb)->lock_rings),
+	};
+}
+
+/* Wait for a change by this system, or a ring of another one, for a limited time. */
+static int sgfs_nap(struct sgfs_inode *si, const struct sgfs_news *seen, u64 ns)
+{
+	const struct sgfs *fs = SGFS(si->vfs.i_sb);
+	int err = wait_event_interruptible_hrtimeout(*sgfs_lock_waiters(si),
+			atomic_read(&si->changes) != seen->changes ||
+			atomic_read(&fs->lock_rings) != seen->rings, ns_to_ktime(ns));
+
+	return err && err != -ETIME ? err : 0;
 }
 
 static int sgfs_wait_and_lock(struct file *file, struct file_lock *fl, struct sg_userlock *want)
 {
 	struct inode *inode = file_inode(file);
 	struct sg_userlock_wait wait = { 0 };
-	unsigned int ms = NAP_MS_MIN;
-	int err, seen;
+	u64 since = ktime_get_ns();
+	struct sgfs_news seen;
+	int err;
 
 	for (;;) {
-		seen = atomic_read(&SGFS_I(inode)->changes);
+		seen = sgfs_news_of(SGFS_I(inode));
 		err = sgfs_try_lock(file, fl, want, &wait);
 		if (err != -EAGAIN)
 			break;
-		err = sgfs_nap(SGFS_I(inode), seen, ms);
+		err = sgfs_nap(SGFS_I(inode), &seen,
+			       sgfs_nap_ns(sgfs_vol(inode), ktime_get_ns() - since));
 		if (err)
 			break;
-		ms = min(2 * ms, NAP_MS_MAX);
 	}
 	sg_userlock_give_up(sgfs_vol(inode), sgfs_ref(inode), &wait);
 	return err;
@@ -327,8 +373,10 @@ void sgfs_userlocks_init(struct sgfs *fs)
 {
 	unsigned int i;
 
-	for (i = 0; i < SGFS_AWAITING; i++)
+	for (i = 0; i < SGFS_AWAITING; i++) {
 		mutex_init(&fs->awaiting[i]);
+		init_waitqueue_head(&fs->lock_waiters[i]);
+	}
 }
 
 /* --- operations ------------------------------------------------------------------------------- */

@@ -130,6 +130,21 @@ struct sgfs_sems {
 	bool stop;
 };
 
+/**
+ * struct sgfs_bells - doorbells of a mount (bells.c)
+ * @exchange: the exchange that it uses, or NULL
+ * @all: in the list of all joined mounts; @at: in the list of the exchange
+ * @runs: the threads that a ring starts are running
+ * @acknowledged, @froze, @watched: when a ring last started each of them (ns)
+ */
+struct sgfs_exchange;
+struct sgfs_bells {
+	struct sgfs_exchange __rcu *exchange;
+	struct list_head all, at;
+	bool runs;
+	u64 acknowledged, froze, watched;
+};
+
 #define SGFS_AWAITING	16	/* by inode number */
 #define SGFS_PLACE_BITS	5
 
@@ -169,12 +184,15 @@ struct sgfs_sems {
  * @flush_lock: only one task at a time walks @mapped
  * @deferred_times: number of inodes in @mapped with a deferred time
  * @awaiting: held by the one task that waits for another system's file lock (filelock.c)
+ * @lock_waiters: tasks that wait for a users' lock, by inode number; @lock_rings: rings of other
+ *	systems, one of which may have released it
  * @kept_lock: guards the two lists
  * @kept_young, @kept_old: inodes that sgfs_keep() has kept since the last second, and before
  * @virtual_dir: .stargate (region.c)
  * @region: the file of that name in it, or NULL
  * @about: volume.json
  * @semaphores: the file of that name; @sems: its users in this system (sem_thread.c)
+ * @bells: doorbells of other systems
  * @identity: VMs to which the volume is open, or NULL (kvm_grant.c)
  * @holders_lock: guards @holders
  * @holders: holders of @region (region_holders.c)
@@ -213,10 +231,13 @@ struct sgfs {
 	struct mutex flush_lock;
 	atomic_t deferred_times;
 	struct mutex awaiting[SGFS_AWAITING];
+	wait_queue_head_t lock_waiters[SGFS_AWAITING];
+	atomic_t lock_rings;
 	spinlock_t kept_lock;
 	struct list_head kept_young, kept_old;
 	struct inode *virtual_dir, *region, *about, *semaphores;
 	struct sgfs_sems sems;
+	struct sgfs_bells bells;
 	struct sgfs_identity *identity;
 	spinlock_t holders_lock;
 	struct list_head holders;
@@ -397,6 +418,12 @@ void sgfs_watch_now(struct sgfs *fs);
 int sgfs_settle_pause(struct sgfs *fs);	/* -EBUSY: settling does not end in time */
 void sgfs_settle_resume(struct sgfs *fs);
 void sgfs_settle_end(struct sgfs *fs);		/* permanently */
+
+/* bells.c */
+void sgfs_bells_prepare(struct sgfs *fs);
+void sgfs_bells_start(struct sgfs *fs);
+void sgfs_bells_stop(struct sgfs *fs);
+ssize_t sgfs_bells_show(struct sgfs *fs, char *buf);
 
 /* pin_recent.c: make an inode count as open for a second or two. Releasing may sleep. */
 void sgfs_kept_init(struct sgfs *fs);
@@ -594,6 +621,7 @@ void sgfs_sems_revoke(struct sgfs *fs);
 
 /* filelock.c */
 void sgfs_userlocks_init(struct sgfs *fs);
+void sgfs_userlocks_rung(struct sgfs *fs);
 int sgfs_lock(struct file *file, int cmd, struct file_lock *fl);
 int sgfs_flock(struct file *file, int cmd, struct file_lock *fl);
 

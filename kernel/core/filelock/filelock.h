@@ -13,12 +13,16 @@
  * @first: its first page
  * @nr: its number; @pages: number of its pages
  * @spare: unused records, as many as were found
+ * @waiting: one bit for each slot with a request in the chain; @gave: a lock or a request has gone,
+ * so these systems are rung when the chain is unlocked
  */
 struct sg_userlock_chain {
 	struct sg_vol *vol;
 	struct sg_userlock_page *first;
 	unsigned int nr, pages, spares;
 	struct sg_userlock_record *spare[SG_USERLOCK_SPARES];
+	u64 waiting;
+	bool gave;
 };
 struct sg_userlock_at {			/* position of a search through a chain; zeroes at first */
 	struct sg_userlock_page *in;

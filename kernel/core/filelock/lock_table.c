@@ -86,6 +86,8 @@ static void lock_table_survey_page(struct sg_userlock_chain *c, struct sg_userlo
 		}
 		if (!head && c->spares < SG_USERLOCK_SPARES)
 			c->spare[c->spares++] = rec;
+		if (head & SG_USERLOCK_WAITING)
+			c->waiting |= 1ULL << (SG_USERLOCK_SLOT(head) & (SG_SLOTS - 1));
 		*waiting += head & SG_USERLOCK_WAITING &&
 			    SG_USERLOCK_KIND(head) == SG_USERLOCK_POSIX;
 	}
@@ -98,6 +100,7 @@ static int survey(struct sg_userlock_chain *c)
 	int err = 0;
 
 	c->spares = 0;
+	c->waiting = 0;
 	for (c->pages = 0; page; ) {
 		lock_table_survey_page(c, page, &waiting);
 		if (++c->pages == SG_USERLOCK_CHAIN_PAGES)
@@ -121,6 +124,7 @@ int sg_userlock_enter(struct sg_vol *vol, unsigned int nr, struct sg_userlock_ch
 		return -EROFS;
 	c->vol = vol;
 	c->nr = nr;
+	c->gave = false;
 	c->first = sg_userlock_page(vol, nr, 0, &err);
 	if (!c->first)
 		return err ? err : -ENOENT;
@@ -134,16 +138,26 @@ int sg_userlock_enter(struct sg_vol *vol, unsigned int nr, struct sg_userlock_ch
 	if (err)
 		return err;
 	err = survey(c);
-	if (!err && make_releases(c))
+	if (!err && make_releases(c)) {
+		c->gave = true;
 		err = survey(c);
+	}
 	if (err)
 		sg_userlock_leave(c);
 	return err;
 }
 
+/*
+ * A request was made with the chain locked. So it was here when this system locked the chain, or
+ * the other system finds the change itself.
+ */
 void sg_userlock_leave(struct sg_userlock_chain *c)
 {
+	u64 waiting = c->gave ? c->waiting : 0;
+
 	sg_unlock(c->vol, (u64)((u8 *)&c->first->lock - c->vol->base));
+	for (; waiting; waiting &= waiting - 1)
+		sg_doorbell_ring(c->vol, sg_ctz64(waiting));
 }
 
 static void load(const struct sg_userlock_record *rec, struct sg_userlock_record *copy)
@@ -376,6 +390,7 @@ static void cut(struct sg_userlock_chain *c, struct sg_userlock_record *rec,
 	bool left = r->start < want->start, right = r->last > want->last;
 	struct sg_userlock_record end = *r;
 
+	c->gave = true;
 	if (left && right && c->spares) {
 		end.start = want->last + 1;
 		lock_table_put(c->spare[--c->spares], &end);
@@ -436,13 +451,15 @@ static bool has_same(const struct sg_userlock_chain *c, const struct sg_userlock
 }
 
 /* Removes a flock whose conversion fails (flock(2)). */
-static void drop_own(const struct sg_userlock_chain *c, const struct sg_userlock_record *want)
+static void drop_own(struct sg_userlock_chain *c, const struct sg_userlock_record *want)
 {
 	struct sg_userlock_at at = {};
 	struct sg_userlock_record r, *rec;
 
-	while ((rec = next_own(c, &at, want, &r)))
+	while ((rec = next_own(c, &at, want, &r))) {
+		c->gave = true;
 		sg_store64(&rec->head, 0);
+	}
 }
 
 /* --- wait ------------------------------------------------------------------------------------- */
@@ -655,6 +672,7 @@ void sg_userlock_give_up(struct sg_vol *vol, const struct sg_iref *ref,
 	err = sg_userlock_enter(vol, chain_of(ref->ino), &c, release_patience(vol));
 	if (!err) {
 		leave_line(vol, wait);
+		c.gave = true;
 		sg_userlock_leave(&c);
 	} else if (err == -EBUSY && release_later(vol, &later)) {
 		leave_line_unlocked(vol, wait);
