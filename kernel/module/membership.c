@@ -172,6 +172,7 @@ void sgfs_membership_prepare(struct sgfs *fs)
 	fs->vol.room_locked = sgfs_room_locked;
 	fs->vol.on_death = sgfs_on_death;
 	fs->vol.on_release = sgfs_on_release;
+	sgfs_bells_prepare(fs);
 }
 
 void sgfs_membership_start(struct sgfs *fs)
@@ -182,6 +183,7 @@ void sgfs_membership_start(struct sgfs *fs)
 	queue_delayed_work(fs->acknowledger, &fs->acknowledge, 0);
 	queue_delayed_work(fs->waiter, &fs->settle, msecs_to_jiffies(SETTLE_MS));
 	sgfs_snapshot_start(fs);
+	sgfs_bells_start(fs);
 }
 
 /*
@@ -190,6 +192,7 @@ void sgfs_membership_start(struct sgfs *fs)
  */
 void sgfs_membership_stop(struct sgfs *fs)
 {
+	sgfs_bells_stop(fs);
 	sgfs_snapshot_stop(fs);
 	WRITE_ONCE(fs->vol.hurry, true);
 	sgfs_settle_end(fs);

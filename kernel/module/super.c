@@ -10,7 +10,7 @@
 #include <linux/uuid.h>
 #include <asm/cpufeature.h>
 
-#include "stargatefs.h"
+#include "bells.h"
 #include "format/version.h"
 
 #define CREATE_TRACE_POINTS
@@ -727,9 +727,14 @@ static int __init sgfs_init(void)
 	if (err)
 		goto no_sysfs;
 	sgfs_poison_init();
+	err = sgfs_ivshmem_init();
+	if (err)
+		goto no_bells;
 	err = register_filesystem(&fs_type);
 	if (!err)
 		return 0;
+	sgfs_ivshmem_exit();
+no_bells:
 	sgfs_poison_exit();
 	sgfs_sysfs_exit();
 no_sysfs:
@@ -744,6 +749,7 @@ no_cache:
 static void __exit sgfs_exit(void)
 {
 	unregister_filesystem(&fs_type);
+	sgfs_ivshmem_exit();
 	sgfs_poison_exit();
 	sgfs_sysfs_exit();
 	sgfs_mmap_exit();

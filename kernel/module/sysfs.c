@@ -189,6 +189,8 @@ static ssize_t sgfs_windows_show(struct sgfs *fs, char *buf)
 }
 ATTRIBUTE(windows);
 
+PRIVATE(bells);		/* bells.c */
+
 /* --- holders of its memory -------------------------------------------------------------------- */
 
 PRIVATE(holders);	/* region_holders.c */
@@ -231,7 +233,7 @@ static struct attribute *volume_attrs[] = {
 	&slot_attribute.attr, &map_attribute.attr, &state_attribute.attr, &free_attribute.attr,
 	&epoch_attribute.attr, &errors_attribute.attr, &operations_attribute.attr,
 	&journal_attribute.attr, &windows_attribute.attr, &holders_attribute.attr,
-	&fence_attribute.attr, &bad_attribute.attr,
+	&fence_attribute.attr, &bad_attribute.attr, &bells_attribute.attr,
 	NULL
 };
 ATTRIBUTE_GROUPS(volume);

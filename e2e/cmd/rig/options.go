@@ -32,6 +32,7 @@ type options struct {
 	copyIn    paths
 	shares    list
 	net       bool
+	bells     bool
 	tap       string // a network device connected to g1's
 	disk      string // file of a disk that g1 keeps
 	nested    bool
@@ -66,6 +67,7 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	flags.Var(&o.copyIn, "copy-in", "file or folder to copy to /root/in in the guests (may be repeated)")
 	flags.Var(&o.shares, "share", "mount a folder of this machine in all guests at /mnt/KIND: "+strings.Join(vm.ShareKinds, ", ")+" (may be repeated)")
 	flags.BoolVar(&o.net, "net", false, "connect all guests by an Ethernet: g1 is 10.115.103.1")
+	flags.BoolVar(&o.bells, "bells", false, "give each guest a doorbell, with which the others interrupt it")
 	flags.StringVar(&o.tap, "tap", "", "connect g1's Ethernet to this tap of the machine")
 	flags.StringVar(&o.disk, "disk", "", "file of a disk of g1 that keeps its content over power cuts; its serial number is kept")
 	flags.BoolVar(&o.nested, "nested", false, "make it possible to load KVM in the guests")
@@ -189,6 +191,8 @@ func (o *options) check() error {
 		return fmt.Errorf("--icount counts a guest's instructions, and the server of a share runs outside of it: leave out --share")
 	case o.icount && o.net:
 		return fmt.Errorf("--icount runs one guest: not with --net")
+	case o.bells && (o.node || o.icount || o.noModule):
+		return fmt.Errorf("--bells: not with --node, --icount, --no-module")
 	case o.timeout <= 0:
 		return fmt.Errorf("--timeout %s: must be longer than 0", o.timeout.String())
 	case len(o.append) > 1024:

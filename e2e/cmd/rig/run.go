@@ -151,6 +151,10 @@ func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (i
 	if err != nil {
 		return 0, err
 	}
+	bells, err := s.startBells()
+	if err != nil {
+		return 0, err
+	}
 	guard := ""
 	if !s.noModule && !s.noGuard && !(s.node && s.noMount) {
 		guard = s.tool("stargatectl")
@@ -159,7 +163,7 @@ func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (i
 		Guests: s.guests, CPUs: s.cpus, MemoryMiB: int(s.memory >> 20), Append: s.append, Payload: payload,
 		Node: s.node, Forgets: s.zone == zoneDRAM, Format: s.format,
 		Module: !s.noModule, Mount: !s.noMount, MountOptions: s.mountOpts.String(), Guard: guard,
-		Shares: shares, Net: s.network(), Kept: s.disk, Shared: s.each != "",
+		Shares: shares, Net: s.network(), Bells: bells, Kept: s.disk, Shared: s.each != "",
 	}, s.shared, s.dir))
 	listener, err := net.Listen("unix", socketPath(s.dir))
 	if err != nil {
@@ -175,6 +179,38 @@ func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (i
 		return code, err
 	}
 	return code, s.judge()
+}
+
+// startBells starts the exchange of --bells. It returns the socket for the guests, or "".
+func (s *session) startBells() (string, error) {
+	if !s.bells {
+		return "", nil
+	}
+	socket := filepath.Join(s.dir, "bells.socket")
+	log, err := os.Create(filepath.Join(s.dir, "bells.log"))
+	if err != nil {
+		return "", err
+	}
+	defer log.Close()
+	cmd := exec.Command(s.tool("stargatectl"), "bells", "--peers", fmt.Sprint(vm.BellPeers), socket)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := proc.Start(cmd, syscall.SIGKILL); err != nil {
+		return "", fmt.Errorf("starting the exchange of doorbells: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for limit := time.After(30 * time.Second); ; {
+		if _, err := os.Stat(socket); err == nil {
+			return socket, nil
+		}
+		select {
+		case err := <-ended:
+			return "", fmt.Errorf("the exchange of doorbells has ended (%v): see %s", err, log.Name())
+		case <-limit:
+			return "", fmt.Errorf("the exchange of doorbells is not ready after 30 s: see %s", log.Name())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 }
 
 // network returns the network of --net, which only this run uses, or the network of --tap.
@@ -246,7 +282,7 @@ func (s *session) close(code int, err error) error {
 		return os.RemoveAll(s.dir)
 	}
 	// Only the logs stay.
-	for _, name := range []string{"pid", "socket", "payload.tar", "shares"} {
+	for _, name := range []string{"pid", "socket", "payload.tar", "shares", "bells.socket"} {
 		if e := os.Remove(filepath.Join(s.dir, name)); e != nil && !errors.Is(e, os.ErrNotExist) {
 			say.Line("%v", e)
 		}

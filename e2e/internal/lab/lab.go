@@ -36,6 +36,7 @@ type Options struct {
 	Guard        string     // stargatectl, to guard guests with; empty: no guards
 	Shares       []vm.Share // each is at /mnt/KIND in the guests
 	Net          *vm.Net    // the network of the guests, or nil
+	Bells        string     // socket of the exchange of doorbells, or empty
 	Kept         string     // file of a disk that the only guest keeps, or empty
 	Shared       bool       // several scripts use the guests, one after the other
 }
@@ -306,6 +307,7 @@ func (l *Lab) plan(m *member) (vm.Place, vm.Spec, error) {
 		Range:     shared,
 		Shares:    l.Shares,
 		Net:       l.Net,
+		Bells:     l.Bells,
 	}, nil
 }
 

@@ -114,7 +114,22 @@ type Spec struct {
 	Range     *Range   // shared memory, or nil
 	Words     []string // QEMU's words for the range, instead of the rig's own
 	Shares    []Share
-	Net       *Net // or nil
+	Net       *Net   // or nil
+	Bells     string // socket of the exchange of doorbells, or empty
+}
+
+// BellPeers is the number of systems that an exchange of doorbells connects.
+const BellPeers = 16
+
+// bellArgs connect the guest with an exchange of doorbells (`stargatectl bells`).
+func (s Spec) bellArgs() []string {
+	if s.Bells == "" {
+		return nil
+	}
+	return []string{
+		"-chardev", "socket,id=bells,path=" + quoted(s.Bells),
+		"-device", fmt.Sprintf("ivshmem-doorbell,chardev=bells,vectors=%d", BellPeers),
+	}
 }
 
 // Disks are files with file systems. The guest's writes to them are discarded, except those to
@@ -193,7 +208,7 @@ func (s Spec) args(q QEMU, uuid string, e ends) []string {
 	}
 	args = append(append(args, q.firmware()...), s.Accel.args()...)
 	args = append(append(args, extra...), s.shareArgs()...)
-	args = append(args, s.Net.args(s.Name)...)
+	args = append(append(args, s.Net.args(s.Name)...), s.bellArgs()...)
 	for i, file := range s.Disks.list() {
 		args = append(args,
 			"-drive", fmt.Sprintf("if=none,id=disk%d,format=raw,snapshot=on,file=%s", i, quoted(file)),

@@ -33,6 +33,7 @@
  * @base_given: relocate and clone use @base. @dry: only try it. @label: for clone and tune: the
  * label, or NULL.
  * @pid, @machine, @pause_limit: for guard. @stall: for snapshot and clone: milliseconds, or 0.
+ * @peers: for bells: the highest number of VMs, or 0.
  * @memory, @phys_bits, @read_only: properties of a VM that gets a volume.
  */
 struct call {
@@ -40,7 +41,7 @@ struct call {
 	const char *volume;
 	int tail;
 	u64 stall, watch, lease_ms, pid, pause_limit, size, reserve, base, align, memory;
-	u64 phys_bits;
+	u64 phys_bits, peers;
 	bool lease, machine, base_given, dry, read_only, uuid;
 	u8 machine_id[16], uuid_id[16];
 	u64 spent, taken, met_room;
@@ -397,6 +398,7 @@ int cmd_top(struct call *c);
 int cmd_tune(struct call *c);
 int cmd_bad(struct call *c);
 int cmd_guard(struct call *c);
+int cmd_bells(struct call *c);
 int cmd_grow(struct call *c);
 int cmd_snapshot(struct call *c);
 int cmd_clone(struct call *c);

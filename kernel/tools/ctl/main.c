@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include "ctl.h"
+#include "uapi/bells.h"
 
 static const char usage[] =
 "Usage: stargatectl [OPTION]... COMMAND VOLUME [ARGUMENT]...\n"
@@ -75,6 +76,8 @@ static const char usage[] =
 "  relocate V             adapt the addresses in it to its present address\n"
 "  guard V... -- COMMAND  run a virtual machine; when it ends, fence its systems\n"
 "                         immediately, so that other systems continue\n"
+"  bells SOCKET [V]       connect the doorbells of VMs (QEMU's ivshmem-doorbell), for\n"
+"                         systems of the volume V, or of any volume\n"
 "  dump V super | hot | slots | journal | ledger | chunks [FIRST [COUNT]] |\n"
 "         inode PATH | dir PATH | bucket OFFSET | table PATH | xattr PATH\n"
 "\n"
@@ -140,6 +143,7 @@ static const char usage[] =
 "      --machine UUID     (guard) the VM's UUID, if its command line has none;\n"
 "                         (qemu-args, libvirt-xml) the host guards this VM\n"
 "      --pause-limit N    (guard) kill the VM if it is silent for N seconds\n"
+"      --peers N          (bells) for at most N VMs: 2 to 64; default 16\n"
 "      --size SIZE        (grow, clone, volume create, resize, clone) new size\n"
 "      --align SIZE       (volume create, clone) its address is a multiple of\n"
 "                         SIZE, 2M to 1G\n"
@@ -209,6 +213,7 @@ static const struct command {
 	{ "image", "jk", "VOLUME FILE", cmd_image, NULL, 1, 1, ALONE },
 	{ "relocate", "jBNF", "VOLUME", cmd_relocate, NULL, 0, 0, ALONE },
 	{ "guard", "PMS", GUARD_TAKES, cmd_guard, before_guard, 0, INT_MAX, ALONE },
+	{ "bells", "Q", "SOCKET [VOLUME]", cmd_bells, NULL, 0, 1, ALONE },
 	{ "dump", "j", "VOLUME STRUCTURE [ARGUMENT]...", cmd_dump, before_dump, 1, INT_MAX, LOOK },
 	{ "zone create", "jF", "ZONE DEVICE...", cmd_zone_create, before_zone, 1, INT_MAX, ALONE },
 	{ "zone show", "j", "[ZONE]", cmd_zone_show, before_zone, -1, 0, ALONE },
@@ -242,7 +247,7 @@ static const struct option options[] = {
 	{ "lease", required_argument, NULL, 'L' }, { "pid", required_argument, NULL, 'P' },
 	{ "machine", required_argument, NULL, 'M' },
 	{ "base", required_argument, NULL, 'B' }, { "dry-run", no_argument, NULL, 'N' },
-	{ "pause-limit", required_argument, NULL, 'S' },
+	{ "pause-limit", required_argument, NULL, 'S' }, { "peers", required_argument, NULL, 'Q' },
 	{ "size", required_argument, NULL, 'Z' }, { "align", required_argument, NULL, 'A' },
 	{ "reserve", required_argument, NULL, 'E' },
 	{ "memory", required_argument, NULL, 'm' }, { "phys-bits", required_argument, NULL, 'b' },
@@ -311,6 +316,7 @@ static const char *allowed(int opt)
 	case 'E': return "2M to 64T, a multiple of 2M";
 	case 'm': return "1M to 64T, a multiple of 1M";
 	case 'b': return "32 to 52 (bits)";
+	case 'Q': return "2 to 64 (systems)";
 	case 'T': return LABEL_RULE;
 	case 'I': return "the word random, or 32 hexadecimal digits, not all of them 0";
 	}
@@ -373,6 +379,8 @@ static bool take_argument(struct call *c, int opt, const char *arg)
 		return take_uuid(c, arg);
 	case 'b':
 		return parse_number(arg, 10, 52, &c->phys_bits) && c->phys_bits >= 32;
+	case 'Q':
+		return parse_number(arg, 10, SG_BELLS_PEERS_MAX, &c->peers) && c->peers >= 2;
 	}
 	return parse_number(arg, 10, 86400, &c->watch) && c->watch;
 }
