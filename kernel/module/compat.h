@@ -42,6 +42,14 @@
 #define file_mnt_idmap(file)	file_mnt_user_ns(file)
 #endif
 
+/* --- eventfds: had a count up to 6.7 ---------------------------------------------------------- */
+
+#if SGFS_KERNEL_AT_LEAST(6, 8)
+#define sgfs_eventfd_signal(ctx)	eventfd_signal(ctx)
+#else
+#define sgfs_eventfd_signal(ctx)	eventfd_signal(ctx, 1)
+#endif
+
 /* --- times ------------------------------------------------------------------------------------ */
 
 #if !SGFS_KERNEL_AT_LEAST(6, 7)

@@ -10,7 +10,7 @@
 #include <linux/uaccess.h>
 
 #include "uapi/ioctl.h"
-#include "stargatefs.h"
+#include "bells.h"
 
 /*
  * Return the current size of the device, as one contiguous range from the first byte of the mount
@@ -79,6 +79,8 @@ long sgfs_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 
 	if (cmd == SG_IOC_ATOMIC)
 		return sgfs_atomic_ioctl(file, user);
+	if (cmd == SG_IOC_BELLS)
+		return sgfs_bells_ioctl(file, user);
 	if (cmd == SG_IOC_FREEZE || cmd == SG_IOC_THAW)
 		return sgfs_snapshot_ioctl(file, cmd, user);
 	if (cmd != SG_IOC_GROW)

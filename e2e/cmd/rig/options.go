@@ -191,8 +191,8 @@ func (o *options) check() error {
 		return fmt.Errorf("--icount counts a guest's instructions, and the server of a share runs outside of it: leave out --share")
 	case o.icount && o.net:
 		return fmt.Errorf("--icount runs one guest: not with --net")
-	case o.bells && (o.node || o.icount || o.noModule):
-		return fmt.Errorf("--bells: not with --node, --icount, --no-module")
+	case o.bells && (o.icount || o.noModule || o.node && o.noMount):
+		return fmt.Errorf("--bells: not with --icount, --no-module, nor with --node and --no-mount")
 	case o.timeout <= 0:
 		return fmt.Errorf("--timeout %s: must be longer than 0", o.timeout.String())
 	case len(o.append) > 1024:

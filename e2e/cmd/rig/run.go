@@ -181,10 +181,14 @@ func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (i
 	return code, s.judge()
 }
 
-// startBells starts the exchange of --bells. It returns the socket for the guests, or "".
+// startBells starts the exchange of --bells. It returns the socket for the guests, or "". A node
+// starts the exchange itself, because its own kernel is one of the systems.
 func (s *session) startBells() (string, error) {
-	if !s.bells {
+	switch {
+	case !s.bells:
 		return "", nil
+	case s.node:
+		return vm.NodeRun + "/bells.socket", nil
 	}
 	socket := filepath.Join(s.dir, "bells.socket")
 	log, err := os.Create(filepath.Join(s.dir, "bells.log"))

@@ -186,6 +186,7 @@ func (l *Lab) planInNode(m *member) (vm.Place, vm.Spec, error) {
 		MemoryMiB: l.MemoryMiB,
 		Range:     l.Range,
 		Words:     m.life.Words,
+		Bells:     l.Bells,
 	}
 	return vm.Node{Link: host.Link, QEMU: vm.At(nodeQEMU), Memory: regionPath}, spec, nil
 }
@@ -218,6 +219,11 @@ func (l *Lab) StartNode() error {
 	if err := l.inGuest(l.host, readyScript, append(args, l.nodeDevices().boots...)...); err != nil {
 		return fmt.Errorf("%s: guests cannot run in it: %w", Host, err)
 	}
+	if l.Bells != "" {
+		if err := l.inGuest(l.host, bellsScript, l.Bells, fmt.Sprint(vm.BellPeers), MountPoint); err != nil {
+			return fmt.Errorf("%s: the exchange of doorbells: %w", Host, err)
+		}
+	}
 	say.Line("%s is ready for guests after %.1f s", Host, time.Since(start).Seconds())
 	return nil
 }
@@ -242,6 +248,21 @@ for device; do
 	mount -t ext4 -o ro "$device" "$boots/$i"
 	i=$((i + 1))
 done`
+
+// bellsScript starts the exchange of doorbells, which connects the node's kernel with the guests.
+const bellsScript = `set -e
+setsid stargatectl bells --peers "$2" "$1" "$3" >"$1.log" 2>&1 </dev/null &
+echo $! >"$1.pid"
+for try in $(seq 600); do
+	[ ! -S "$1" ] || exit 0
+	kill -0 "$(cat "$1.pid")" 2>/dev/null || break
+	sleep 0.05
+done
+cat "$1.log"
+exit 1`
+
+// endBells ends the exchange, which keeps the node's module.
+const endBells = `[ ! -e "$1.pid" ] || { kill "$(cat "$1.pid")"; while [ -e "$1" ]; do sleep 0.02; done; }`
 
 // KillNode cuts the power of the node, which also ends everything inside. It returns when guards
 // have reported the end of each system. With --zone dram the range's content is then lost.

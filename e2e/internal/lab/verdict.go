@@ -78,6 +78,11 @@ func (l *Lab) shutDown(m *member) error {
 
 // settle unmounts, unloads the module, and waits until the console has all kernel messages.
 func (l *Lab) settle(m *member) error {
+	if m == l.host && l.Bells != "" {
+		if err := l.inGuest(m, endBells, l.Bells); err != nil {
+			return fmt.Errorf("%s: ending the exchange of doorbells: %w", m.name, err)
+		}
+	}
 	done := make(chan error, 1)
 	go func() { done <- l.inGuest(m, endScript, MountPoint) }()
 	var err error

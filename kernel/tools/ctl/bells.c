@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include <endian.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -27,16 +28,21 @@
 #define PROTOCOL_VERSION	0	/* of ivshmem */
 #define MEMORY_SIZE		4096	/* QEMU wants a power of two */
 
+#define HOST			0	/* the number of this host's kernel, if it is a system */
+
 /**
- * struct peer - a VM. @socket: -1: the number is free. @rung_by: an eventfd for each sender.
+ * struct peer - a system. @socket: of a VM; -1: the number is free, or the host's. @rung_by: an
+ * eventfd for each sender.
  */
 struct peer {
 	int socket;
 	int rung_by[SG_BELLS_PEERS_MAX];
 };
 
+/* @kernel: the connection of this host's kernel, which has mounted the volume; or -1. */
 struct exchange {
 	const char *path;
+	int kernel;
 	struct sg_bells_page page;
 	int listener, signals, memory;
 	unsigned int peers, next;
@@ -72,6 +78,81 @@ static bool send_neighbour(struct exchange *x, unsigned int to, unsigned int oth
 	return send_to(&x->peer[to], other, x->peer[other].rung_by[to]);
 }
 
+/* --- this host ------------------------------------------------------------------------------ */
+
+static bool is_host(const struct exchange *x, unsigned int id)
+{
+	return x->kernel >= 0 && id == HOST;
+}
+
+static bool is_there(const struct exchange *x, unsigned int id)
+{
+	return x->peer[id].socket >= 0 || is_host(x, id);
+}
+
+static bool make_eventfds(const struct exchange *x, struct peer *p)
+{
+	unsigned int i;
+	bool made = true;
+
+	for (i = 0; i < x->peers; i++) {
+		p->rung_by[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		made &= p->rung_by[i] >= 0;
+	}
+	return made;
+}
+
+/* Tells the kernel how to ring a VM, or that the VM has gone. */
+static void tell_host(const struct exchange *x, unsigned int id, bool there)
+{
+	struct sg_ioc_bell bell = { .id = id, .fd = there ? x->peer[id].rung_by[HOST] : -1 };
+
+	if (x->kernel >= 0 && ioctl(x->kernel, SG_IOC_BELL, &bell))
+		tool_error("%s: this host cannot ring system %u: %s", x->path, id, strerror(errno));
+}
+
+/* Finds a directory of the volume's mount on this host. */
+static bool find_mount(const char *volume, char where[PATH_MAX])
+{
+	struct stat st;
+
+	if (stat(volume, &st))
+		return false;
+	if (S_ISBLK(st.st_mode))
+		return mounted_at(st.st_rdev, where);
+	return S_ISDIR(st.st_mode) && snprintf(where, PATH_MAX, "%s", volume) < PATH_MAX;
+}
+
+/*
+ * Makes this host's kernel a system of the exchange, if the volume is mounted here. The kernel
+ * finds the volume by its UUID, so the connection outlasts an unmount.
+ */
+static int connect_host(struct exchange *x, const char *volume)
+{
+	struct sg_ioc_bells b = {
+		.exchange = x->page.exchange, .id = HOST, .peers = x->page.peers,
+	};
+	char where[PATH_MAX];
+	unsigned int i;
+	int dir;
+
+	if (!volume || !find_mount(volume, where))
+		return 0;
+	if (!make_eventfds(x, &x->peer[HOST])) {
+		tool_error("%s: no eventfds: %s", x->path, strerror(errno));
+		return 1;
+	}
+	for (i = 0; i < x->peers; i++)
+		b.rung_by[i] = x->peer[HOST].rung_by[i];
+	dir = open(where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	x->kernel = dir < 0 ? -1 : ioctl(dir, SG_IOC_BELLS, &b);
+	if (x->kernel < 0)
+		tool_error("%s: this host has no doorbell: %s", where, strerror(errno));
+	if (dir >= 0)
+		close(dir);
+	return x->kernel < 0;
+}
+
 /* --- VMs ------------------------------------------------------------------------------------ */
 
 static void say(const struct exchange *x, unsigned int id, const char *what)
@@ -103,6 +184,7 @@ static void drop(struct exchange *x, unsigned int id, const char *why)
 	unsigned int i;
 
 	forget(x, id, why);
+	tell_host(x, id, false);
 	for (i = 0; i < x->peers; i++)
 		lost[i] = x->peer[i].socket >= 0 && !send_to(&x->peer[i], id, -1);
 	for (i = 0; i < x->peers; i++)
@@ -117,24 +199,12 @@ static unsigned int free_number(struct exchange *x)
 
 	for (i = 0; i < x->peers; i++) {
 		id = (x->next + i) % x->peers;
-		if (x->peer[id].socket < 0) {
+		if (!is_there(x, id)) {
 			x->next = id + 1;
 			return id;
 		}
 	}
 	return x->peers;
-}
-
-static bool make_eventfds(const struct exchange *x, struct peer *p)
-{
-	unsigned int i;
-	bool made = true;
-
-	for (i = 0; i < x->peers; i++) {
-		p->rung_by[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-		made &= p->rung_by[i] >= 0;
-	}
-	return made;
 }
 
 /* The device gets its memory first, and its own eventfds as its vectors, in order. */
@@ -146,7 +216,7 @@ static bool welcome(struct exchange *x, unsigned int id)
 	unsigned int i;
 
 	for (i = 0; i < x->peers && sent; i++)
-		if (i != id && x->peer[i].socket >= 0)
+		if (i != id && is_there(x, i))
 			sent = send_neighbour(x, id, i);
 	for (i = 0; i < x->peers && sent; i++)
 		sent = send_to(p, id, p->rung_by[i]);
@@ -173,6 +243,7 @@ static void admit(struct exchange *x)
 		return;
 	}
 	say(x, id, "has connected");
+	tell_host(x, id, true);
 	for (i = 0; i < x->peers; i++)
 		if (i != id && x->peer[i].socket >= 0 && !send_neighbour(x, i, id))
 			drop(x, i, "does not read");
@@ -297,6 +368,7 @@ static int serve(struct exchange *x)
 
 static int describe(struct call *c, struct exchange *x)
 {
+	char memory[PATH_MAX];
 	struct target t;
 	struct sg_vol vol;
 
@@ -308,7 +380,7 @@ static int describe(struct call *c, struct exchange *x)
 	while (!x->page.exchange);
 	if (!c->argc)
 		return 0;
-	if (member_look_on(&t, &vol, c->argv[0]))
+	if (member_look_on(&t, &vol, mounted_memory(c->argv[0], memory) ? memory : c->argv[0]))
 		return 1;
 	memcpy(x->page.uuid, vol.sb.uuid, sizeof(x->page.uuid));
 	return target_close(&t) ? 1 : 0;
@@ -323,11 +395,12 @@ int cmd_bells(struct call *c)
 	if (!x)
 		return bells_error(c->volume, "no memory");
 	x->path = c->volume;
+	x->kernel = -1;
 	x->peers = c->peers ? (unsigned int)c->peers : SG_BELLS_PEERS;
 	for (i = 0; i < SG_BELLS_PEERS_MAX; i++)
 		x->peer[i].socket = -1;
 	err = describe(c, x) ?: allow_descriptors(x) ?: make_memory(x) ?: catch_signals(x) ?:
-	      listen_at(x);
+	      connect_host(x, c->argc ? c->argv[0] : NULL) ?: listen_at(x);
 	if (!err) {
 		err = serve(x);
 		unlink(x->path);
