@@ -34,6 +34,14 @@
 #include <linux/pfn_t.h>
 #endif
 
+/* --- exports: the name of a namespace is a string since 6.13 ---------------------------------- */
+
+#if SGFS_KERNEL_AT_LEAST(6, 13)
+#define SGFS_EXPORT(symbol)	EXPORT_SYMBOL_NS_GPL(symbol, "STARGATE")
+#else
+#define SGFS_EXPORT(symbol)	EXPORT_SYMBOL_NS_GPL(symbol, STARGATE)
+#endif
+
 /* --- id mapping of mounts: was done with user namespaces up to 6.2 ---------------------------- */
 
 #if !SGFS_KERNEL_AT_LEAST(6, 3)

@@ -204,6 +204,7 @@ struct sgfs_bells {
  * @counts: statistics
  * @volumes: in the list of volumes that get reports of bad pages (poison.c)
  * @bad: removes mappings that show bad pages, and after damage those that allow stores
+ * @uses: by other modules (ring_export.c)
  */
 struct sgfs {
 	struct sg_vol vol;
@@ -249,6 +250,7 @@ struct sgfs {
 	struct sgfs_counts __percpu *counts;
 	struct list_head volumes;
 	struct work_struct bad;
+	struct list_head uses;
 };
 
 /**
@@ -419,11 +421,8 @@ int sgfs_settle_pause(struct sgfs *fs);	/* -EBUSY: settling does not end in time
 void sgfs_settle_resume(struct sgfs *fs);
 void sgfs_settle_end(struct sgfs *fs);		/* permanently */
 
-/* bells.c */
-void sgfs_bells_prepare(struct sgfs *fs);
-void sgfs_bells_start(struct sgfs *fs);
-void sgfs_bells_stop(struct sgfs *fs);
-ssize_t sgfs_bells_show(struct sgfs *fs, char *buf);
+/* ring_export.c: wait until other modules have ended their use of the volume. */
+void sgfs_uses_end(struct sgfs *fs);
 
 /* pin_recent.c: make an inode count as open for a second or two. Releasing may sleep. */
 void sgfs_kept_init(struct sgfs *fs);

@@ -513,6 +513,7 @@ static struct sgfs *sgfs_alloc_fs(const struct sgfs_options *opt)
 	sgfs_mmap_prepare(fs);
 	mutex_init(&fs->mappers_lock);
 	INIT_LIST_HEAD(&fs->mappers);
+	INIT_LIST_HEAD(&fs->uses);
 	mutex_init(&fs->windows_lock);
 	mutex_init(&fs->flush_lock);
 	sgfs_userlocks_init(fs);
@@ -681,6 +682,7 @@ static void sgfs_kill_sb(struct super_block *sb)
 	 * maintenance may wait for a system that does not release a lock.
 	 */
 	WRITE_ONCE(fs->vol.hurry, true);
+	sgfs_uses_end(fs);
 	sgfs_settle_end(fs);
 	/*
 	 * A mount that was made read-only stores its deferred times and reclaims its deferred frees

@@ -19,7 +19,7 @@
 #define SG_RINGWORD_H
 
 #include "semtype.h"
-#ifndef __cplusplus
+#if !defined(__cplusplus) && !defined(__KERNEL__)
 #include <stdbool.h>
 #endif
 
