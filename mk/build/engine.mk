@@ -81,8 +81,10 @@ tool-dir-fsck.stargatefs := fsck
 tool-dir-stargatectl     := ctl
 tool-dir-stargate-sem    := sem
 tool-dir-stargate-ring   := ring
+tool-dir-stargate-net    := net
 tool-dir-stargatefs-fuse := fuse
-tools := mkfs.stargatefs fsck.stargatefs stargatectl stargate-sem stargate-ring stargatefs-fuse
+tools := mkfs.stargatefs fsck.stargatefs stargatectl stargate-sem stargate-ring stargate-net \
+	stargatefs-fuse
 user-tools := stargate-sem stargate-ring
 tool-bins := $(tools:%=$(B)/tools/%)
 

@@ -17,7 +17,8 @@ import (
 )
 
 // toolNames lists the programs that every guest has.
-var toolNames = []string{"mkfs.stargatefs", "fsck.stargatefs", "stargatectl", "stargate-sem", "stargate-ring"}
+var toolNames = []string{"mkfs.stargatefs", "fsck.stargatefs", "stargatectl", "stargate-sem", "stargate-ring",
+	"stargate-net"}
 
 // project returns the top folder of the project.
 func (r rig) project() string { return filepath.Dir(r.home) }
