@@ -6,6 +6,7 @@
  */
 #include <sys/stat.h>
 #include "fuzz.h"
+#include "../../net/wire.h"
 
 static const char *root;
 static unsigned int made;
@@ -159,6 +160,59 @@ static void seeds_of_rings(void)
 	}
 }
 
+#define PACKET	64u
+
+/* Makes a seed for net_fuzz.c: a record of the network. */
+static void seed_of_record(const char *name, const void *payload, size_t len)
+{
+	const u64 words[2] = { len, 0x1234 };
+	FILE *f = begin_seed("net", name);
+
+	CHECK(fwrite(words, sizeof(words), 1, f) == 1 && fwrite(payload, len, 1, f) == 1);
+	CHECK_OK(fclose(f));
+	made++;
+}
+
+/* A TCP packet that is to be divided into segments, with one byte of frame and headers forged. */
+static void seeds_of_packets(bool v6)
+{
+	struct {
+		struct sgn_frame frame;
+		u8 ip[PACKET];
+	} whole = { .frame = { .flags = SGN_NEEDS_CSUM, .gso_size = 20, .csum_offset = 16 } };
+	u32 l4 = v6 ? 40 : 20, i;
+	char name[40];
+
+	whole.frame.gso = v6 ? SGN_GSO_TCP6 : SGN_GSO_TCP4;
+	whole.frame.csum_start = (u16)l4;
+	whole.ip[0] = v6 ? 0x60 : 0x45;
+	whole.ip[v6 ? 5 : 3] = (u8)(v6 ? PACKET - 40 : PACKET);
+	whole.ip[v6 ? 6 : 9] = 6;
+	whole.ip[l4 + 12] = 5 << 4;
+	for (i = 0; i <= 24; i++) {
+		u8 *at = (u8 *)&whole + i, was = *at;
+
+		*at ^= i < 24 ? 0x55 : 0;
+		sprintf(name, "tcp%u-%u", v6 ? 6 : 4, i);
+		seed_of_record(name, &whole, sizeof(whole));
+		*at = was;
+	}
+}
+
+static void seeds_of_hellos(void)
+{
+	struct sgn_hello h = { .version = SGN_VERSION, .serial = 1 };
+	char name[40];
+
+	memset(h.address, 0, sizeof(h.address));
+	for (h.count = 0; h.count < 3; h.count++) {
+		sprintf(name, "hello-%u", h.count);
+		seed_of_record(name, &h, SGN_HELLO_LEN(h.count));
+		h.address[h.count].family = h.count ? 6 : 4;
+		h.address[h.count].byte[0] = 10;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -181,6 +235,9 @@ int main(int argc, char **argv)
 	seeds_for("sem", FZ_SEMS);
 	seeds_of_objects("sem");
 	seeds_of_rings();
+	seeds_of_packets(false);
+	seeds_of_packets(true);
+	seeds_of_hellos();
 	printf("%u seeds\n", made);
 	return 0;
 }
