@@ -6,7 +6,7 @@
  *   netload send HOST PORT BYTES FLOWS		sends so many bytes over each connection
  *   netload fetch HOST PORT BYTES FLOWS		the same, from the server
  *   netload hold HOST PORT SECONDS		sends for so long; prints the longest pause, in ms
- *   netload rr HOST PORT SECONDS SIZE		requests and answers, one at a time: prints their rate
+ *   netload rr HOST PORT SECONDS SIZE		requests and answers in turn: prints their rate
  *   netload crr HOST PORT SECONDS SIZE		the same, with a connection for each
  *   netload udprr HOST PORT SECONDS SIZE	the same by UDP
  *

@@ -132,7 +132,7 @@ static void sgn_skb_describe(struct sk_buff *skb, const struct sgn_frame *f,
 			 (f->gso == SGN_GSO_TCP4 ? SKB_GSO_TCPV4 : SKB_GSO_TCPV6);
 	if (f->flags & SGN_GSO_ECN)
 		info->gso_type |= SKB_GSO_TCP_ECN;
-	/* the stack computes the number itself, as it does for all senders that it does not trust */
+	/* the stack computes the number itself, as for each sender that it does not trust */
 	info->gso_segs = 0;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The checks of packets and hellos that arrive through a ring (kernel/net/wire.h). The checks refuse
- * a packet with a single forged field, for each field that a peer can forge.
+ * The checks of packets and hellos that arrive through a ring (kernel/net/wire.h). They refuse a
+ * packet with a single forged field, for each field that a peer can forge.
  */
 #include "test.h"
 #include "../../net/wire.h"
