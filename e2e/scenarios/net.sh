@@ -22,6 +22,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
 compile netload
+"$root/mk/build/module" "$SG_KERNEL" >"$work/built" 2>&1 || fail "the module: $(tail -n 5 "$work/built")"
 module=$root/build/module/$SG_KERNEL/stargate_net.ko
 
 # ready GUEST: gives the guest the module and the program, and starts the server.
