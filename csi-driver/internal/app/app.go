@@ -23,6 +23,7 @@ import (
 	"stargate/csi-driver/internal/cluster"
 	"stargate/csi-driver/internal/csi/driver"
 	"stargate/csi-driver/internal/csi/grpcstatus"
+	"stargate/csi-driver/internal/dataset"
 	"stargate/csi-driver/internal/errkind"
 	"stargate/csi-driver/internal/grpcserver"
 	"stargate/csi-driver/internal/keeper"
@@ -86,6 +87,16 @@ func Run(ctx context.Context, c Config) error {
 		p.node.LookAtPaths(show.ShownAll)
 		p.driver.AskCluster(p.node)
 	}
+	var objects dataset.Cluster
+	if p.node != nil {
+		objects = p.node.Datasets()
+	}
+	if p.datasets, err = openDatasets(c, z, show, objects); err != nil {
+		return err
+	}
+	if p.datasets != nil {
+		p.driver.ServeDatasets(p.datasets)
+	}
 	at, err := listen(c)
 	if err != nil {
 		return err
@@ -103,6 +114,8 @@ type parts struct {
 	// servers runs the servers of mounts by FUSE; nil without such mounts.
 	servers *keeper.Client
 	node    *cluster.Node // nil if the driver does not report to the cluster
+	// datasets has the node's copies of data sets; nil: none.
+	datasets *dataset.Manager
 }
 
 // serve starts all services. It fails early unless all of them can serve, so that kubelet and
@@ -138,6 +151,9 @@ func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 	}
 	if p.servers != nil {
 		g.Go(func() error { p.servers.Run(ctx); return nil })
+	}
+	if p.datasets != nil {
+		g.Go(func() error { p.datasets.Run(ctx); return nil })
 	}
 	g.Go(func() error { report(ctx, p.zone); return nil })
 	g.Go(func() error { sweep(ctx, p.zone, sweepEvery, c.CallLimit); return nil })
@@ -268,6 +284,9 @@ func serveHTTP(ctx context.Context, g *errgroup.Group, l net.Listener, conn *grp
 	)
 	if p.servers != nil {
 		own.MustRegister(monitoring.NewServers(p.servers.Status))
+	}
+	if p.datasets != nil {
+		own.MustRegister(monitoring.NewDatasets(p.datasets.States))
 	}
 	alive := func(ctx context.Context) error {
 		_, err := csi.NewIdentityClient(conn).Probe(ctx, &csi.ProbeRequest{})

@@ -18,6 +18,7 @@ import (
 
 	"stargate/csi-driver/internal/cluster"
 	"stargate/csi-driver/internal/csi/request"
+	"stargate/csi-driver/internal/dataset"
 	"stargate/csi-driver/internal/pool"
 	"stargate/csi-driver/internal/pool/file"
 )
@@ -51,13 +52,26 @@ type Config struct {
 	// OrphanLimit is the time that a volume may be without a PersistentVolume
 	// (cluster.OrphanLimit).
 	OrphanLimit time.Duration
-	CallLimit   time.Duration
-	StopLimit   time.Duration
+	// Datasets are the limits for copies of data sets. Catalog replaces the cluster's objects in
+	// tests.
+	Datasets  datasets
+	Catalog   dataset.Cluster `json:"-"`
+	CallLimit time.Duration
+	StopLimit time.Duration
 	// Sysfs replaces module.Sysfs in tests. Paths of volumes' files replace the numbers of
 	// their devices.
 	Sysfs string
 	// Call wraps the context of each call in tests.
 	Call func(context.Context) context.Context `json:"-"`
+}
+
+// datasets has the operator's limits for copies of data sets.
+type datasets struct {
+	Enabled                   bool
+	Hosts                     []string
+	NodeQuota, NamespaceQuota int64
+	Grace, Wait               time.Duration
+	Period                    time.Duration // dataset.Config.Period, in tests
 }
 
 // Ways in which pods get volumes. MountAuto chooses the way by the kind of the zone.
@@ -169,6 +183,16 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.BoolVar(&c.Contents, "claim-contents", false, "label VolumeSnapshotContents that a user wrote, if the snapshot is in this node's zone, because the snapshotter needs the label; with --cluster")
 	fs.BoolVar(&c.Machines, "machines", false, "give pods of KubeVirt's VMs access to the memory of the volumes that they name; requires the webhook, which admits such pods only from KubeVirt")
 	fs.DurationVar(&c.OrphanLimit, "orphan-limit", cluster.OrphanLimit, "time after which the driver reports a volume or snapshot that Kubernetes will not delete; with --cluster")
+	fs.BoolVar(&c.Driver.NoInline, "no-inline-volumes", false, "refuse volumes that a pod's manifest defines, except those of data sets")
+	fs.BoolVar(&c.Datasets.Enabled, "datasets", false, "keep copies of data sets (StargateDataset) for pods; with --cluster")
+	fs.Func("dataset-host", "host from which data sets may come, like models.example or *.models.example; repeatable; without it, each host whose address is not local", func(s string) error {
+		c.Datasets.Hosts = append(c.Datasets.Hosts, s)
+		return nil
+	})
+	fs.Var(bytes{&c.Datasets.NodeQuota}, "dataset-quota", "memory that all copies of data sets may take on this node; no limit if it is not given")
+	fs.Var(bytes{&c.Datasets.NamespaceQuota}, "dataset-namespace-quota", "memory that copies of the data sets of one namespace may take on this node; no limit if it is not given")
+	fs.DurationVar(&c.Datasets.Grace, "dataset-grace", 10*time.Minute, "time that a copy of a data set without pods is kept")
+	fs.DurationVar(&c.Datasets.Wait, "dataset-wait", time.Minute, "time that kubelet's call waits for a copy that is being filled; kubelet waits two minutes for a call")
 	fs.DurationVar(&c.CallLimit, "call-limit", time.Hour, "time limit of a call that changes something, even after its caller has ended; a call that only reads ends with its caller")
 	fs.DurationVar(&c.StopLimit, "stop-limit", 20*time.Second, "time that calls in progress have to end when the driver is stopped")
 }
@@ -195,6 +219,9 @@ func (c *Config) Check() error {
 		return fmt.Errorf("--inline-parameters: %w", err)
 	}
 	if err := c.checkMount(); err != nil {
+		return err
+	}
+	if err := c.checkDatasets(); err != nil {
 		return err
 	}
 	switch pool.Kind(c.ZoneKind) {
@@ -240,6 +267,21 @@ func (c *Config) checkMount() error {
 		return nil
 	}
 	return fmt.Errorf("--mount %q: auto, module, fuse or none", c.Mount)
+}
+
+// checkDatasets refuses data sets on nodes that cannot mount volumes.
+func (c *Config) checkDatasets() error {
+	switch {
+	case !c.Datasets.Enabled:
+		return nil
+	case !c.Cluster && c.Catalog == nil:
+		return fmt.Errorf("--datasets needs --cluster")
+	case pool.Kind(c.ZoneKind) == pool.File && !c.byFUSE():
+		return fmt.Errorf("--datasets: this node cannot mount volumes, so it cannot fill them; set --keeper, and --mount auto or fuse")
+	case c.Datasets.Grace < 0 || c.Datasets.Wait <= 0:
+		return fmt.Errorf("--dataset-grace must not be negative, and --dataset-wait must be more than 0")
+	}
+	return nil
 }
 
 // byFUSE reports whether pods get mounts by FUSE servers.

@@ -46,3 +46,30 @@ func TestWaysToMount(t *testing.T) {
 		}
 	}
 }
+
+// Data sets need the cluster, and a way to mount volumes.
+func TestDatasetsNeed(t *testing.T) {
+	for _, c := range []struct {
+		kind, mount, keeper string
+		cluster             bool
+		words               string // words of the error; empty: allowed
+	}{
+		{"dax", "", "", true, ""},
+		{"dax", "", "", false, "--datasets needs --cluster"},
+		{"file", "", "unix:///k", true, ""},
+		{"file", "none", "unix:///k", true, "set --keeper"},
+		{"file", "", "", true, "set --keeper"},
+		{"none", "", "", true, ""},
+	} {
+		config := Config{
+			Endpoint: "unix:///csi.sock", ZoneKind: c.kind, ZoneName: "sm", Mount: c.mount, Keeper: c.keeper, CallLimit: 1, StopLimit: 1, OrphanLimit: 1,
+			File: file.Config{Dir: "/dev/shm/z", Size: 1 << 30, Base: 64 << 30}, Cluster: c.cluster,
+		}
+		config.Datasets.Enabled, config.Datasets.Wait = true, 1
+		config.Driver.Name, config.Driver.NodeID, config.Driver.DefaultSize = "d.example", "n1", 1<<30
+		err := config.Check()
+		if (err == nil) != (c.words == "") || err != nil && !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}

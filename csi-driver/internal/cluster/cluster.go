@@ -57,7 +57,8 @@ type Node struct {
 	name, driver string
 	contents     dynamic.ResourceInterface              // nil: the node claims no contents
 	snapshots    dynamic.NamespaceableResourceInterface // nil if contents is nil
-	mounted      func() (kernelmodule.Mounts, error)    // the mounts of this node
+	datasets     dynamic.NamespaceableResourceInterface
+	mounted      func() (kernelmodule.Mounts, error) // the mounts of this node
 	shown        func([]pool.Volume) (map[string][]string, error)
 	watchAgain   wait.Backoff  // delays of PlaceCopies after failed watches
 	watchSilent  time.Duration // longest silence of a watch in PlaceCopies

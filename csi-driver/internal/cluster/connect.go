@@ -43,6 +43,7 @@ func Connect(ctx context.Context, driver, name string, contents bool) (node *Nod
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: driver, Host: name})
 	node = New(client, recorder, driver, name)
+	node.ReadDatasets(of)
 	if contents {
 		node.Contents(of)
 	}

@@ -34,6 +34,9 @@ const (
 	NoZone
 	// NoAnswer means that the existence and content of the zone are unknown at present.
 	NoAnswer
+	// NotReady means that the driver is still working on what the caller needs. The caller must
+	// repeat the call.
+	NotReady
 	// Unsupported means that this driver does not have the call.
 	Unsupported
 	// Kinds is the number of kinds. It must be the last constant.

@@ -9,7 +9,10 @@ import (
 	"strings"
 )
 
-const nameMax = 63
+const (
+	nameMax   = 63
+	digestLen = 20 // bytes
+)
 
 // Prefixes of names that the driver derives from other names. No other volume has a name with such
 // a prefix.
@@ -17,6 +20,7 @@ const (
 	hashed    = "x-"
 	ephemeral = "e-"
 	snapshot  = "s-"
+	dataset   = "ds-"
 )
 
 // provisioned is the prefix of the names that external-provisioner creates.
@@ -40,7 +44,7 @@ func ValidName(name string) bool {
 // NameFor returns the name in the zone for a name in Kubernetes. It is the same name if LVM accepts
 // it, so that lvs and kubectl show the same name.
 func NameFor(name string) string {
-	made := strings.HasPrefix(name, hashed) || strings.HasPrefix(name, ephemeral) || strings.HasPrefix(name, snapshot)
+	made := strings.HasPrefix(name, hashed) || strings.HasPrefix(name, ephemeral) || strings.HasPrefix(name, snapshot) || IsDataset(name)
 	if ValidName(name) && !made {
 		return name
 	}
@@ -89,6 +93,16 @@ func Nobodys() string { return EphemeralName("") }
 // IsEphemeral reports whether a name belongs to an inline volume.
 func IsEphemeral(name string) bool { return strings.HasPrefix(name, ephemeral) }
 
+// DatasetName returns the name of the volume with a node's copy of a data set. The UID identifies
+// the data set, and the version its contents.
+func DatasetName(uid, version string) string { return dataset + digest(uid+"/"+version) }
+
+// IsDataset reports whether a name belongs to a copy of a data set.
+func IsDataset(name string) bool {
+	digits, ok := strings.CutPrefix(name, dataset)
+	return ok && len(digits) == 2*digestLen && strings.Trim(digits, "0123456789abcdef") == ""
+}
+
 // SnapshotName returns the name in the zone for a snapshot's name in Kubernetes. In a zone of
 // reserved memory, a volume and a snapshot cannot have the same name.
 func SnapshotName(name string) string { return snapshot + digest(name) }
@@ -98,7 +112,7 @@ func IsSnapshot(name string) bool { return ValidName(name) && strings.HasPrefix(
 
 func digest(s string) string {
 	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:20])
+	return hex.EncodeToString(sum[:digestLen])
 }
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }

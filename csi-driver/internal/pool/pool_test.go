@@ -167,3 +167,19 @@ func TestNothingIsDeleted(t *testing.T) {
 		}
 	}
 }
+
+// Names of copies of data sets cannot be names of other volumes.
+func TestDatasetNames(t *testing.T) {
+	name := DatasetName("uid", "version")
+	if !IsDataset(name) || !ValidName(name) || name == DatasetName("uid", "other") || NameFor(name) == name {
+		t.Errorf("%s, %s", name, NameFor(name))
+	}
+	for _, other := range []string{"ds-1", "ds-", name + "0", "e-" + name[3:], "ds-" + name[3:42] + "g"} {
+		if IsDataset(other) {
+			t.Errorf("%s is a data set's", other)
+		}
+	}
+	if NameFor("ds-1") != "ds-1" {
+		t.Error("another volume's name is changed")
+	}
+}

@@ -164,6 +164,17 @@ func (t *Tools) Run(ctx context.Context, program string, args ...string) ([]byte
 	return t.run(ctx, t.running, 0, program, args...)
 }
 
+// Seal makes files of a mounted volume final. dir is the volume's mount, and names are relative to
+// it.
+func (t *Tools) Seal(ctx context.Context, dir string, names []string) error {
+	args := []string{"seal", dir}
+	for _, name := range names {
+		args = append(args, "/"+name) // a name may begin with a dash
+	}
+	_, err := t.Run(ctx, Ctl, args...)
+	return err
+}
+
 // mostWords is the largest number of a command's words in a message. A read of many volumes has
 // many paths.
 const mostWords = 24

@@ -65,6 +65,9 @@ func (d *Volumes) Publish(ctx context.Context, r *csi.NodePublishVolumeRequest, 
 	if isClaims(r.GetVolumeId()) {
 		return nil, errkind.New(errkind.Invalid, "%q is the id of a claim's volume, and not of an inline one", r.GetVolumeId())
 	}
+	if d.config.NoInline {
+		return nil, errkind.New(errkind.InUse, "the operator allows only inline volumes that name a data set (attribute dataset); for others, set inlineVolumes.enabled")
+	}
 	o, err := d.config.MountOptions(r.GetVolumeCapability(), nil)
 	if err != nil {
 		return nil, err

@@ -30,6 +30,7 @@ var codeOf = [errkind.Kinds]codes.Code{
 	errkind.Busy:        codes.Aborted,
 	errkind.NoZone:      codes.Unavailable,
 	errkind.NoAnswer:    codes.Unavailable,
+	errkind.NotReady:    codes.Unavailable,
 	errkind.Unsupported: codes.Unimplemented,
 }
 

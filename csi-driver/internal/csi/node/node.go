@@ -43,6 +43,7 @@ type Node struct {
 	inline  *ephemeral.Volumes
 
 	machines IsMachines // nil: no pod runs a VM
+	datasets Datasets   // nil: pods cannot name data sets
 }
 
 // Shared has the parts that the node's services share.
@@ -151,6 +152,9 @@ func (d *Node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRe
 		return nil, err
 	}
 	if ephemeral.Inline(r.GetVolumeContext()) {
+		if name, ok := r.GetVolumeContext()[contextDataset]; ok {
+			return d.publishDataset(ctx, r, name, target)
+		}
 		return d.inline.Publish(ctx, r, target)
 	}
 	o, err := d.config.MountOptions(r.GetVolumeCapability(), r.GetVolumeContext())
@@ -301,6 +305,11 @@ func (d *Node) NodeGetVolumeStats(ctx context.Context, r *csi.NodeGetVolumeStats
 // path.
 func (d *Node) shownAt(ctx context.Context, id, said string) (pool.Volume, string, error) {
 	v, err := d.inline.Get(ctx, id)
+	if errkind.Is(err, errkind.NotFound) && d.datasets != nil {
+		if of, ok := d.datasets.At(said); ok {
+			v, err = of, nil
+		}
+	}
 	if err != nil {
 		return v, "", err
 	}

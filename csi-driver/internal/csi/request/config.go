@@ -29,6 +29,8 @@ type Config struct {
 	// Inline has the parameters that the operator sets for all inline volumes. A pod's author
 	// cannot set them.
 	Inline map[string]string
+	// NoInline makes the driver refuse inline volumes, except those of data sets.
+	NoInline bool
 	// SnapshotFolder is set if the zone has a folder for snapshots (package outside).
 	SnapshotFolder bool
 	// ControllerExpand is set if the resizer's calls reach the volume's node. One
