@@ -11,7 +11,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,6 +22,8 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
 	"stargate/csi-driver/internal/dataset/v1alpha1"
 	"stargate/csi-driver/internal/errkind"
@@ -72,6 +76,30 @@ func (s *shelf) forget(name string) {
 	delete(s.objects, name)
 }
 
+// example returns the data set of docs/datasets.md, and the attributes with which its pod names it.
+// The files come from the given server.
+func example(t testing.TB, server string) (v1alpha1.StargateDataset, map[string]string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/datasets.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, _ = strings.Cut(text, "```")
+	set, rest, _ := strings.Cut(text, "---\n")
+	var d v1alpha1.StargateDataset
+	var pod corev1.Pod
+	if err := errors.Join(yaml.UnmarshalStrict([]byte(set), &d), yaml.UnmarshalStrict([]byte(rest), &pod)); err != nil {
+		t.Fatal(err)
+	}
+	const host = "https://models.example"
+	if !strings.HasPrefix(d.Spec.Source.HTTP.List, host+"/") || pod.Namespace != d.Namespace {
+		t.Fatalf("the example has changed: %+v", d.Spec)
+	}
+	d.UID, d.Spec.Source.HTTP.List = "0b5e55ed-0000-4000-8000-00000000beef", strings.Replace(d.Spec.Source.HTTP.List, host, server, 1)
+	return d, pod.Spec.Volumes[0].CSI.VolumeAttributes
+}
+
 // datasetRequest is kubelet's call for a pod whose inline volume names a data set.
 func (n *node) datasetRequest(pod, name string) *csi.NodePublishVolumeRequest {
 	sum := sha256.Sum256([]byte(pod))
@@ -84,7 +112,7 @@ func (n *node) datasetRequest(pod, name string) *csi.NodePublishVolumeRequest {
 }
 
 // withDatasets lets the node have data sets, which a server in this process has.
-func (n *node) withDatasets() (*shelf, *atomic.Int64, func(name string, b []byte)) {
+func (n *node) withDatasets() (*shelf, *atomic.Int64, func(b []byte) string) {
 	n.t.Helper()
 	all := &shelf{objects: map[string]v1alpha1.StargateDataset{}, status: map[string]*v1alpha1.NodeStatus{}}
 	files, sent := map[string][]byte{}, &atomic.Int64{}
@@ -94,7 +122,7 @@ func (n *node) withDatasets() (*shelf, *atomic.Int64, func(name string, b []byte
 			http.NotFound(w, r)
 			return
 		}
-		if r.Header.Get("Range") != "bytes=0-0" {
+		if span := r.Header.Get("Range"); span != "" && span != "bytes=0-0" {
 			sent.Add(1)
 		}
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b))
@@ -103,17 +131,16 @@ func (n *node) withDatasets() (*shelf, *atomic.Int64, func(name string, b []byte
 	n.config.Catalog, n.config.Driver.NoInline = all, true
 	n.config.Datasets.Enabled, n.config.Datasets.Hosts = true, []string{"127.0.0.1"}
 	n.config.Datasets.Grace, n.config.Datasets.Wait, n.config.Datasets.Period = time.Hour, time.Minute, 200*time.Millisecond
-	return all, sent, func(name string, b []byte) {
+	return all, sent, func(b []byte) string {
+		d, attributes := example(n.t, server.URL)
+		list := strings.TrimPrefix(d.Spec.Source.HTTP.List, server.URL)
 		sum := sha256.Sum256(b)
-		files["/"+name] = b
-		d := v1alpha1.StargateDataset{}
-		d.Namespace, d.Name, d.UID = "models", name, "0b5e55ed-0000-4000-8000-00000000beef"
-		d.Spec = v1alpha1.Spec{Size: "1Gi", Source: v1alpha1.Source{HTTP: &v1alpha1.HTTP{Files: []v1alpha1.HTTPFile{
-			{URL: server.URL + "/" + name, Name: "weights/-model.bin", SHA256: hex.EncodeToString(sum[:])},
-		}}}}
+		files[path.Join(path.Dir(list), "weights/-model.bin")] = b
+		files[list] = []byte(hex.EncodeToString(sum[:]) + "  weights/-model.bin\n")
 		all.mu.Lock()
 		defer all.mu.Unlock()
-		all.objects["models/"+name] = d
+		all.objects[d.Namespace+"/"+d.Name] = d
+		return attributes["dataset"]
 	}
 }
 
@@ -128,12 +155,12 @@ func TestFUSEDataset(t *testing.T) {
 	for i := range content {
 		content[i] = byte(i*7 + i>>8*13 + i>>16)
 	}
-	add("llama", content)
+	name := add(content)
 	pods := []string{"a", "b", "c"}
 	var calls sync.WaitGroup
 	for _, pod := range pods {
 		calls.Go(func() {
-			if _, err := n.NodePublishVolume(background, n.datasetRequest(pod, "llama")); err != nil {
+			if _, err := n.NodePublishVolume(background, n.datasetRequest(pod, name)); err != nil {
 				t.Errorf("pod %s: %v", pod, err)
 			}
 		})
@@ -167,7 +194,7 @@ func TestFUSEDataset(t *testing.T) {
 
 	stop()
 	stop = n.start()
-	if _, err := n.NodePublishVolume(background, n.datasetRequest("d", "llama")); err != nil {
+	if _, err := n.NodePublishVolume(background, n.datasetRequest("d", name)); err != nil {
 		t.Fatal(err)
 	}
 	n.sameInPods(content, "a", "d")
@@ -177,7 +204,7 @@ func TestFUSEDataset(t *testing.T) {
 	n.soon("the status", func() bool {
 		all.mu.Lock()
 		defer all.mu.Unlock()
-		s := all.status["models/llama"]
+		s := all.status["models/"+name]
 		return s != nil && s.Phase == v1alpha1.Ready && s.Pods == 4
 	})
 	if err := unix.Kill(n.server(), unix.SIGKILL); err != nil {
@@ -185,7 +212,7 @@ func TestFUSEDataset(t *testing.T) {
 	}
 	n.sameInPods(content, "b")
 
-	all.forget("models/llama")
+	all.forget("models/" + name)
 	for _, pod := range append(pods, "d") {
 		n.unpublish(n.datasetRequest(pod, "").VolumeId, pod)
 	}

@@ -11,7 +11,7 @@ cases=(
 	snapshot+clone snapshot-outside+snapshot-by-hand nothing-left placed full quota kubectl
 	inline
 	plugin-killed kubelet-restarted forced driver-deleted driver-ends start-up orphans
-	fuse many times
+	fuse dataset many times
 	upgrade rollback uninstall-refused uninstall-data uninstall
 )
 

@@ -127,6 +127,11 @@ and internal/csi/request have the same checks.
 {{- $room := sub $top (include "stargate.bytes" .Values.zone.base | int64) -}}
 {{- include "stargate.checkSize" (dict "what" "zone.size" "is" .Values.zone.size "least" $least "most" $room "step" $page "allowed" "16Mi or more, a multiple of 2Mi, and ending below 4095Ti with zone.base") -}}
 {{- end -}}
+{{- range $name := list "nodeQuota" "namespaceQuota" -}}
+{{- with index ($.Values.datasets | default dict) $name -}}
+{{- include "stargate.checkSize" (dict "what" (printf "datasets.%s" $name) "is" . "least" $least "most" $most "step" 1 "allowed" "16Mi to 64Ti") -}}
+{{- end -}}
+{{- end -}}
 {{- include "stargate.checkParameters" (dict "what" "inlineVolumes.parameters" "is" .Values.inlineVolumes.parameters) -}}
 {{- range .Values.storageClasses -}}
 {{- $name := .name -}}
@@ -250,6 +255,28 @@ check.
 {{- fail "mount is fuse, and zone.kind is dax: these volumes are block devices, whose page cache hides what other systems store. Set mount to module or auto, or zone.kind to file with zone.dir on a DAX file system" -}}
 {{- else if and (eq .Values.zone.kind "dax") (eq $mount "none") -}}
 {{- fail "mount is none, and zone.kind is dax: such volumes are always mounted. Set mount to module or auto" -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+Returns a text that is not empty if nodes have data sets. After `helm upgrade --reuse-values` from
+an older chart, the value is missing.
+*/}}
+{{- define "stargate.datasets" -}}
+{{- if (.Values.datasets).enabled -}}yes{{- end -}}
+{{- end -}}
+
+{{/*
+Refuses data sets where the driver cannot fill volumes, or cannot read the objects.
+internal/app/config.go has the same checks.
+*/}}
+{{- define "stargate.checkDatasets" -}}
+{{- if include "stargate.datasets" . -}}
+{{- if not .Values.tellCluster -}}
+{{- fail "datasets.enabled is true, and tellCluster is false: the driver could not read data sets. Set tellCluster to true" -}}
+{{- else if and (eq .Values.zone.kind "file") (eq (include "stargate.mount" .) "none") -}}
+{{- fail "datasets.enabled is true, and mount is none: the driver could not fill volumes. Set mount to fuse or auto" -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

@@ -52,8 +52,8 @@ type Config struct {
 	// OrphanLimit is the time that a volume may be without a PersistentVolume
 	// (cluster.OrphanLimit).
 	OrphanLimit time.Duration
-	// Datasets are the limits for copies of data sets. Catalog replaces the cluster's objects in
-	// tests.
+	// Datasets has the limits for copies of data sets. Catalog replaces the cluster's objects
+	// in tests.
 	Datasets  datasets
 	Catalog   dataset.Cluster `json:"-"`
 	CallLimit time.Duration

@@ -30,9 +30,9 @@ func openDatasets(c Config, z pool.Zone, show publish.Presenter, of dataset.Clus
 		of = c.Catalog
 	}
 	config := dataset.Config{
-		Node: c.Driver.NodeID, Dir: filepath.Join(kubelet, "plugins", c.Driver.Name, "datasets"), Hosts: c.Datasets.Hosts,
-		NodeQuota: c.Datasets.NodeQuota, NamespaceQuota: c.Datasets.NamespaceQuota, Grace: c.Datasets.Grace, Wait: c.Datasets.Wait, Period: c.Datasets.Period,
-		Seal: t.Seal,
+		Node: c.Driver.NodeID, Dir: filepath.Join(kubelet, "plugins", c.Driver.Name, "datasets"),
+		Hosts: c.Datasets.Hosts, NodeQuota: c.Datasets.NodeQuota, NamespaceQuota: c.Datasets.NamespaceQuota,
+		Grace: c.Datasets.Grace, Wait: c.Datasets.Wait, Period: c.Datasets.Period, Seal: t.Seal,
 	}
 	return dataset.New(config, z, show, of), nil
 }

@@ -46,7 +46,10 @@ func (m *Manager) fillFor(d *v1alpha1.StargateDataset) *filling {
 		return f
 	}
 	ctx, cancel := context.WithCancel(m.ctx)
-	f = &filling{key: key{d.Namespace, d.Name}, wanted: d.Wanted(), cancel: cancel, progress: &fill.Progress{}, done: make(chan struct{}), failed: make(chan struct{}), asked: time.Now()}
+	f = &filling{
+		key: key{d.Namespace, d.Name}, wanted: d.Wanted(), cancel: cancel, progress: &fill.Progress{},
+		done: make(chan struct{}), failed: make(chan struct{}), asked: time.Now(),
+	}
 	m.fills[string(d.UID)] = f
 	m.running.Add(1)
 	go func() {

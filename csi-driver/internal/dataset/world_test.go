@@ -207,7 +207,7 @@ func newServer(t *testing.T) *server {
 			http.NotFound(w, r)
 			return
 		case s.token != "" && r.Header.Get("Authorization") != "Bearer "+s.token:
-			http.Error(w, "who are you", http.StatusUnauthorized)
+			http.Error(w, "a token is needed", http.StatusUnauthorized)
 			return
 		}
 		if slow != nil && r.Header.Get("Range") != "bytes=0-0" {
@@ -258,7 +258,9 @@ func newWorld(t *testing.T, size int64) *world {
 	w := &world{t: t, dir: t.TempDir(), server: newServer(t)}
 	w.zone = pooltest.New(pooltest.Config{Base: 64 * pool.Gigabyte, Size: size})
 	w.shelf = &shelf{t: t, dir: filepath.Join(w.dir, "volumes"), at: map[string]string{}, ro: map[string]bool{}}
-	w.catalog = &catalog{objects: map[string]*v1alpha1.StargateDataset{}, secrets: map[string]map[string][]byte{}, status: map[string]*v1alpha1.NodeStatus{}}
+	w.catalog = &catalog{
+		objects: map[string]*v1alpha1.StargateDataset{}, secrets: map[string]map[string][]byte{}, status: map[string]*v1alpha1.NodeStatus{},
+	}
 	w.config = Config{
 		Node: "n1", Dir: filepath.Join(w.dir, "kubelet", "datasets"), Hosts: []string{"127.0.0.1"}, Grace: time.Hour, Wait: time.Minute,
 		First: 10 * time.Millisecond, Last: 20 * time.Millisecond,

@@ -48,7 +48,8 @@ func (c *Datasets) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range c.states() {
 		labels := []string{s.Namespace, s.Name}
 		for d, n := range map[*prometheus.Desc]int64{
-			c.ready: truth(s.Phase == v1alpha1.Ready), c.bytes: s.Bytes, c.total: s.TotalBytes, c.rate: s.BytesPerSecond, c.left: s.SecondsLeft, c.pods: s.Pods,
+			c.ready: truth(s.Phase == v1alpha1.Ready), c.bytes: s.Bytes, c.total: s.TotalBytes,
+			c.rate: s.BytesPerSecond, c.left: s.SecondsLeft, c.pods: s.Pods,
 		} {
 			ch <- gauge(d, n, labels...)
 		}

@@ -167,7 +167,11 @@ func refusals(t *testing.T, machine string) []string {
 // refusalsOf returns a policy's messages about a request.
 func refusalsOf(t *testing.T, policy string, in map[string]any) []string {
 	t.Helper()
-	spec := get[*admission.ValidatingAdmissionPolicy](t, rendered(t, "sidecar"), policy).Spec
+	name := "sidecar"
+	if policy == "rel-csi-datasets" {
+		name = "datasets"
+	}
+	spec := get[*admission.ValidatingAdmissionPolicy](t, rendered(t, name), policy).Spec
 	variables := map[string]any{}
 	in["variables"] = variables
 	if !all(t, spec.MatchConditions, in) {

@@ -48,6 +48,10 @@ func TestDriverOptions(t *testing.T) {
 		{"more", "another name of the driver", []string{"--driver-name=other.example",
 			"--kubelet-endpoint=/var/lib/kubelet/plugins/other.example/csi.sock"}, nil},
 		{"gone", "zones that are lost", []string{"--gone-zone=0123456789abcdef", "--gone-zone=1111222233334444"}, nil},
+		{"datasets", "data sets", []string{"--datasets", "--no-inline-volumes", "--dataset-host=*.models.example", "--dataset-host=registry.example",
+			"--dataset-quota=64Gi", "--dataset-namespace-quota=16Gi", "--dataset-grace=1h"}, nil},
+		{"dax", "no data sets", []string{"--no-inline-volumes"}, []string{"--dataset"}},
+		{"inline", "all inline volumes", nil, []string{"--no-inline-volumes", "--dataset"}},
 		{"suid", "setuid programs allowed", []string{"--allow-suid-dev"}, nil},
 		{"snapshots", "a folder of snapshots", []string{"--snapshot-dir=/var/lib/snapshots", "--claim-contents"}, nil},
 		{"inline", "parameters of inline volumes", []string{"--inline-parameters=lease=never,rootOwner=1000:107"}, nil},
@@ -67,7 +71,7 @@ func TestDriverOptions(t *testing.T) {
 // TestDriverTakesItsFlags checks that the real program parses the flags, and that its check of the
 // configuration accepts them.
 func TestDriverTakesItsFlags(t *testing.T) {
-	for _, name := range []string{"dax", "file", "none", "group", "more", "gone", "suid", "snapshots", "inline", "owner",
+	for _, name := range []string{"dax", "file", "none", "group", "more", "gone", "suid", "snapshots", "inline", "datasets", "owner",
 		"bare", "sidecar", "plugin", "memory", "fuse"} {
 		t.Run(name, func(t *testing.T) {
 			args := container(t, rendered(t, name), driverSet, "driver").Args
@@ -197,13 +201,12 @@ func TestCSIDriver(t *testing.T) {
 	for name, want := range map[string][]storagev1.VolumeLifecycleMode{
 		"dax":    {storagev1.VolumeLifecyclePersistent},
 		"inline": {storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral},
+		// A pod names a data set by an inline volume.
+		"datasets": {storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral},
 	} {
 		is := get[*storagev1.CSIDriver](t, rendered(t, name), "stargate.csi.dev")
 		equal(t, name+": modes", is.Spec.VolumeLifecycleModes, want)
-		profile := ""
-		if name == "inline" {
-			profile = "privileged"
-		}
+		profile := map[string]string{"inline": "privileged", "datasets": "restricted"}[name]
 		equal(t, name+": profile", is.Labels["security.openshift.io/csi-ephemeral-volume-profile"], profile)
 	}
 	lacks(t, rendered(t, "dax"), "csi-ephemeral-volume-profile")

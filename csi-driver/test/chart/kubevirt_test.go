@@ -211,6 +211,8 @@ func TestPoliciesAreInForce(t *testing.T) {
 	contains(t, "policies", names, "rel-csi-volumes", "rel-csi-volume-changes", "rel-csi-claims", "rel-csi-capacities",
 		"rel-csi-nodes", "rel-csi-contents", "rel-csi-snapshots", "rel-csi-sizes", "rel-csi-claim-sizes", "rel-csi-bound",
 		"rel-webhook", "rel-webhook-bindings")
+	sets := get[*admission.ValidatingAdmissionPolicyBinding](t, rendered(t, "datasets"), "rel-csi-datasets").Spec
+	equal(t, "the binding of data sets", sets.ValidationActions, []admission.ValidationAction{admission.Deny})
 	// In this rendering, the role allows no change of nodes, so there is no policy about nodes.
 	for _, p := range list[*admission.ValidatingAdmissionPolicy](rendered(t, "bare")) {
 		check(t, p.Name != "rel-csi-nodes", "there is a policy about nodes")

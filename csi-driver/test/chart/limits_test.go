@@ -50,6 +50,12 @@ func TestChartAndDriverTakeTheSame(t *testing.T) {
 	}, func(t *testing.T, r row) {
 		same(t, r.taken, driverTakes([]string{"--node=n", "--default-size=" + r.value}), "defaultSize="+r.value)
 	})
+	cases(t, "quotas of data sets", []row{
+		{"quota", "16Mi", true}, {"quota", "64Ti", true}, {"namespace-quota", "1Gi", true},
+	}, func(t *testing.T, r row) {
+		key := map[string]string{"quota": "datasets.nodeQuota", "namespace-quota": "datasets.namespaceQuota"}[r.name]
+		same(t, r.taken, driverTakes([]string{"--node=n", "--cluster", "--datasets", "--dataset-" + r.name + "=" + r.value}), key+"="+r.value)
+	})
 	cases(t, "a zone of files", []row{
 		{"size", "15Mi", false}, {"size", "16Mi", true}, {"size", "17Mi", false}, {"size", "4030Ti", true}, {"size", "4095Ti", false},
 		{"base", "1Gi", false}, {"base", "4Gi", true}, {"base", "4097Mi", false}, {"base", "4095Ti", false},

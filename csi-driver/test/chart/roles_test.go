@@ -37,6 +37,11 @@ const (
 - {apiGroups: [snapshot.storage.k8s.io], resources: [volumesnapshotcontents], verbs: [get, list, watch, update, patch]}
 - {apiGroups: [snapshot.storage.k8s.io], resources: [volumesnapshotcontents/status], verbs: [update, patch]}
 `
+	// The driver writes only its node's entry of the status (node-policy.yaml).
+	ofDatasets = `
+- {apiGroups: [stargate.csi.dev], resources: [stargatedatasets], verbs: [get, list]}
+- {apiGroups: [stargate.csi.dev], resources: [stargatedatasets/status], verbs: [patch]}
+`
 	ofResizer = `
 - {apiGroups: [""], resources: [persistentvolumes], verbs: [get, list, watch, patch]}
 - {apiGroups: [""], resources: [persistentvolumeclaims, pods], verbs: [get, list, watch]}
@@ -62,6 +67,7 @@ func TestClusterRoles(t *testing.T) {
 		{"none", "rel-csi", "the driver without a zone", ofVolumes + ofNodes + ofRest},
 		{"bare", "rel-csi", "a driver without access to nodes", ofVolumes + ofNodesBare + ofRest},
 		{"snapshots", "rel-csi", "the driver with snapshots", ofVolumes + ofNodes + ofRest + ofSnapshots},
+		{"datasets", "rel-csi", "the driver with data sets", ofVolumes + ofNodes + ofRest + ofDatasets},
 		{"plugin", "rel-csi", "the driver with machines", ofVolumes + ofNodes + ofPods + ofRest},
 		{"dax", "rel-resizer", "the resizer", ofResizer},
 		{"file", "rel-resizer", "the resizer for a zone of files", ofResizer},

@@ -24,6 +24,7 @@ const (
 	contentN1 = `{metadata: {name: c, labels: {snapshot.storage.kubernetes.io/managed-by: n1}}, spec: {driver: stargate.csi.dev}}`
 	snapshotA = `{metadata: {name: s, annotations: {a: b}, finalizers: [snapshot.storage.kubernetes.io/volumesnapshot-bound-protection]},
 		spec: {volumeSnapshotClassName: held, source: {persistentVolumeClaimName: data}}, status: {readyToUse: true}}`
+	setN1  = `{metadata: {name: llama, namespace: a}, spec: {size: 1Gi}, status: {nodes: {n1: {phase: Filling, percent: 7}, n2: {phase: Ready}}}}`
 	roomN1 = `{metadata: {name: r}, nodeTopology: {matchLabels: {topology.stargate.csi.dev/node: n1}}, storageClassName: stargate, capacity: 1Gi}`
 )
 
@@ -136,6 +137,13 @@ func TestNodeToken(t *testing.T) {
 		{"snapshots", "of another claim", "n1", snapshotA, change(snapshotA, "Name: data", "Name: other"), "nothing else"},
 		{"snapshots", "annotated", "n1", snapshotA, change(snapshotA, "a: b", "a: c"), "nothing else"},
 		{"snapshots", "labelled", "n1", snapshotA, change(snapshotA, "metadata: {", "metadata: {labels: {a: b}, "), "nothing else"},
+		{"datasets", "filled further", "n1", setN1, change(setN1, "percent: 7", "percent: 8"), ""},
+		{"datasets", "no longer on the node", "n1", setN1, change(setN1, "n1: {phase: Filling, percent: 7}, ", ""), ""},
+		{"datasets", "on its first node", "n1", change(setN1, "status: {nodes: {n1: {phase: Filling, percent: 7}, n2: {phase: Ready}}}", ""), change(setN1, ", n2: {phase: Ready}", ""), ""},
+		{"datasets", "told for another node", "n1", setN1, change(setN1, "n2: {phase: Ready}", "n2: {phase: Failed}"), "of its own node"},
+		{"datasets", "told for a new node", "n1", setN1, change(setN1, "n2: {phase: Ready}", "n2: {phase: Ready}, n3: {phase: Ready}"), "of its own node"},
+		{"datasets", "taken from another node", "n1", setN1, change(setN1, ", n2: {phase: Ready}", ""), "of its own node"},
+		{"datasets", "told by a token of no node", "", setN1, change(setN1, "percent: 7", "percent: 8"), "names no node"},
 		{"capacities", "told", "n1", "", roomN1, ""},
 		{"capacities", "told again", "n1", roomN1, change(roomN1, "1Gi", "2Gi"), ""},
 		{"capacities", "taken back", "n1", roomN1, "", ""},

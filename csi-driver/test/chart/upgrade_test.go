@@ -152,6 +152,8 @@ func TestInlineVolumesOfACSIDriver(t *testing.T) {
 		{"on, and they were on", there("Persistent, Ephemeral"), "inlineVolumes.enabled=true", ""},
 		{"on, and they were off", there("Persistent"), "inlineVolumes.enabled=true", "has inline volumes off"},
 		{"off, and they were off", there("Persistent"), next, ""},
+		{"data sets, and they were off", there("Persistent"), "datasets.enabled=true", "kubectl delete csidriver stargate.csi.dev"},
+		{"data sets, and they were on", there("Persistent, Ephemeral"), "datasets.enabled=true", ""},
 	})
 }
 

@@ -17,7 +17,7 @@
  */
 static bool of_kubernetes(const char *name)
 {
-	static const char *const begins[] = { "pvc-", "x-", "e-", "s-" };
+	static const char *const begins[] = { "pvc-", "x-", "e-", "s-", "ds-" };
 	unsigned int i;
 
 	for (i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)

@@ -494,8 +494,8 @@ func TestKill(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.whole(s)
-			// The two readers may each have had one range in progress, and one that was not
-			// counted yet.
+			// Each of the two readers may have had one range in progress, and one
+			// that was not counted yet.
 			if sent, most := s.sent.Load(), 5<<20-done+4*64*kib; sent > most {
 				t.Errorf("killed at %d: %d bytes were read again, at most %d should be", done, sent, most)
 			}

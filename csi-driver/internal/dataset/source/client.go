@@ -77,7 +77,8 @@ func local(address string) bool {
 		return true
 	}
 	ip := at.Addr().Unmap()
-	return !ip.IsValid() || ip.IsLoopback() || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255})
+	everybody := netip.AddrFrom4([4]byte{255, 255, 255, 255})
+	return !ip.IsValid() || ip.IsLoopback() || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || ip == everybody
 }
 
 // dial connects to a host that is allowed. It checks the address to which the name leads, so a name

@@ -361,7 +361,7 @@ func TestCredentials(t *testing.T) {
 	defer other.Close()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+token {
-			http.Error(w, "who are you", http.StatusUnauthorized)
+			http.Error(w, "a token is needed", http.StatusUnauthorized)
 			return
 		}
 		if r.URL.Path == "/moved" {
