@@ -48,6 +48,32 @@ the same driver. helm template has no cluster, so it does not check this.
 {{- end -}}
 
 {{/*
+A driver finds only the volumes of its kind of zone. An upgrade whose values do not contain
+zone.kind can therefore leave the existing volumes without a driver, and their pods could not start
+again. helm template has no cluster, so it does not check this.
+*/}}
+{{- define "stargate.sameZone" -}}
+{{- $kind := .Values.zone.kind -}}
+{{- $there := lookup "apps/v1" "DaemonSet" .Release.Namespace (include "stargate.name" .) -}}
+{{- range $container := (dig "spec" "template" "spec" "containers" list $there) -}}
+{{- range $argument := $container.args -}}
+{{- $had := trimPrefix "--zone-kind=" $argument -}}
+{{- if and (hasPrefix "--zone-kind=" $argument) (ne $had $kind) (ne $had "none") -}}
+{{- $volumes := list -}}
+{{- range (lookup "v1" "PersistentVolume" "" "").items -}}
+{{- if eq (dig "spec" "csi" "driver" "" .) $.Values.driverName -}}
+{{- $volumes = append $volumes .metadata.name -}}
+{{- end -}}
+{{- end -}}
+{{- if $volumes -}}
+{{- fail (printf "this upgrade changes zone.kind from %s to %s, and the driver would no longer find %d volumes (%s). Set zone.kind=%s, or use --reuse-values; to change the kind, delete the claims of these volumes first" $had $kind (len $volumes) (join ", " (first (chunk 3 $volumes))) $had) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
 Returns the prefix of the names of the driver's PersistentVolumes. The node's name, a dash, and the
 UID of the claim follow. A bound claim has only the name of its volume, so the name must identify
 driver and node (node-policy.yaml). No driver's name has two dashes in a row (values.schema.json),
@@ -258,26 +284,18 @@ check.
 {{- end -}}
 {{- end -}}
 
-{{/*
-Returns a text that is not empty if nodes have data sets. After `helm upgrade --reuse-values` from
-an older chart, the value is missing.
-*/}}
-{{- define "stargate.datasets" -}}
-{{- if (.Values.datasets).enabled -}}yes{{- end -}}
+{{/* Returns a text that is not empty if the cluster is OpenShift. */}}
+{{- define "stargate.openshift" -}}
+{{- if .Capabilities.APIVersions.Has "security.openshift.io/v1/SecurityContextConstraints" -}}yes{{- end -}}
 {{- end -}}
 
-{{/*
-Refuses data sets where the driver cannot fill volumes, or cannot read the objects.
-internal/app/config.go has the same checks.
-*/}}
-{{- define "stargate.checkDatasets" -}}
-{{- if include "stargate.datasets" . -}}
-{{- if not .Values.tellCluster -}}
-{{- fail "datasets.enabled is true, and tellCluster is false: the driver could not read data sets. Set tellCluster to true" -}}
-{{- else if and (eq .Values.zone.kind "file") (eq (include "stargate.mount" .) "none") -}}
-{{- fail "datasets.enabled is true, and mount is none: the driver could not fill volumes. Set mount to fuse or auto" -}}
-{{- end -}}
-{{- end -}}
+{{/* The user of pods that need no root. OpenShift gives each namespace its own user IDs. */}}
+{{- define "stargate.nobody" -}}
+runAsNonRoot: true
+{{- if not (include "stargate.openshift" .) }}
+runAsUser: 65532
+runAsGroup: 65532
+{{- end }}
 {{- end -}}
 
 {{- define "stargate.webhook" -}}
@@ -321,6 +339,9 @@ Returns the targets that pods may reach: the API server, and DNS for the API ser
 {{- range .Values.apiServerPorts -}}
 - {protocol: TCP, port: {{ . }}}
 {{ end -}}
-- {protocol: TCP, port: 53}
-- {protocol: UDP, port: 53}
+{{- /* 5353: DNS of OpenShift. The policy applies to the ports of its pods. */ -}}
+{{- range list 53 5353 }}
+- {protocol: TCP, port: {{ . }}}
+- {protocol: UDP, port: {{ . }}}
+{{- end -}}
 {{- end -}}

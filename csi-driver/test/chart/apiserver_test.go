@@ -73,7 +73,15 @@ func handler(all []written) http.Handler {
 	say("/version", written{"major": "1", "minor": "34", "gitVersion": "v1.34.0"})
 	say("/api", written{"kind": "APIVersions", "versions": []string{"v1"}})
 	say("/api/v1", written{"kind": "APIResourceList", "groupVersion": "v1", "resources": []written{
-		{"name": "secrets", "singularName": "", "namespaced": true, "kind": "Secret", "verbs": []string{"get", "list"}}}})
+		{"name": "secrets", "singularName": "", "namespaced": true, "kind": "Secret", "verbs": []string{"get", "list"}},
+		{"name": "persistentvolumes", "singularName": "", "namespaced": false, "kind": "PersistentVolume", "verbs": []string{"get", "list"}}}})
+	volumes := []written{}
+	for _, o := range all {
+		if o["kind"] == "PersistentVolume" {
+			volumes = append(volumes, o)
+		}
+	}
+	say("/api/v1/persistentvolumes", written{"apiVersion": "v1", "kind": "PersistentVolumeList", "metadata": written{}, "items": volumes})
 	for _, o := range all {
 		if m := o["metadata"].(written); o["kind"] == "Secret" {
 			say(fmt.Sprintf("/api/v1/namespaces/%s/secrets/%s", m["namespace"], m["name"]), o)

@@ -25,7 +25,8 @@ func TestKeeper(t *testing.T) {
 			equal(t, "the node selector", pod.spec.NodeSelector, driver.spec.NodeSelector)
 			equal(t, "the tolerations", pod.spec.Tolerations, driver.spec.Tolerations)
 			equal(t, "the priority class", pod.spec.PriorityClassName, driver.spec.PriorityClassName)
-			equal(t, "the pull secrets", len(pod.spec.ImagePullSecrets), map[string]int{"file": 0, "fuse": 1}[name])
+			account := get[*corev1.ServiceAccount](t, r, pod.spec.ServiceAccountName)
+			equal(t, "the pull secrets", len(account.ImagePullSecrets), map[string]int{"file": 0, "fuse": 1}[name])
 			check(t, pod.spec.AutomountServiceAccountToken != nil && !*pod.spec.AutomountServiceAccountToken, "it has a token")
 			c := container(t, r, keeperSet, "keeper")
 			_, limited := c.Resources.Limits[corev1.ResourceMemory]

@@ -22,7 +22,7 @@ func TestWebhookTakesItsFlags(t *testing.T) {
 		has  []string
 	}{
 		{"sidecar", []string{"--api=sidecar", "--zone-of-files", "--certificates=/certificates", "--http=:9811"}},
-		{"plugin", []string{"--api=plugin", "--plugin=rel-csi", "--hook-image=hook:0.1.0", "--certificates=/certificates"}},
+		{"plugin", []string{"--api=plugin", "--plugin=rel-csi", "--hook-image=hook:" + version(), "--certificates=/certificates"}},
 	} {
 		args := container(t, rendered(t, c.name), webhookOwner, "webhook").Args
 		contains(t, "the webhook's flags", args, c.has...)

@@ -134,10 +134,8 @@ func TestNetwork(t *testing.T) {
 		policies int
 		ports    []int32
 	}{
-		"dax":     {2, []int32{443, 6443, 8443, 16443, 53, 53}},
-		"sidecar": {4, []int32{7443, 443, 53, 53}},
-		// The driver fetches data sets from port 5000, too; the resizer does not.
-		"datasets": {2, []int32{443, 6443, 8443, 16443, 53, 53, 5000}},
+		"dax":     {2, []int32{443, 6443, 8443, 16443, 53, 53, 5353, 5353}},
+		"sidecar": {4, []int32{7443, 443, 53, 53, 5353, 5353}},
 	} {
 		r := rendered(t, name)
 		var wanted []intstr.IntOrString

@@ -34,6 +34,15 @@ var oldest = sync.OnceValue(func() string {
 	return version
 })
 
+// version returns the chart's appVersion, which is the default tag of images.
+func version() string {
+	c, err := loader.LoadDir(folder)
+	if err != nil {
+		panic(err)
+	}
+	return c.Metadata.AppVersion
+}
+
 // settings are the arguments of `helm template rel charts/stargate`.
 type settings struct {
 	values  values.Options
@@ -115,26 +124,26 @@ var renderings = map[string]settings{
 		"keeper.resources.limits.memory=64Mi", "nodeSelector.pool=fast", "imagePullSecrets[0].name=secret"),
 	// There are three ways to load the module. The operator loads it, or the pod loads it, or
 	// the pod loads it but uses only modules that the nodes already have.
-	"own":   set("module.manage=none"),
-	"load":  set("module.manage=load"),
-	"nodes": set("module.prebuilt=false"),
-	"placed": set("onceTolerations[0].key=storage-only", "nodeSelector.pool=fast",
+	"own":   set("zone.kind=dax", "module.manage=none"),
+	"load":  set("zone.kind=dax", "module.manage=load"),
+	"nodes": set("zone.kind=dax", "module.prebuilt=false"),
+	"placed": set("zone.kind=dax", "onceTolerations[0].key=storage-only", "nodeSelector.pool=fast",
 		`nodeSelector.kubernetes\.io/arch=amd64`),
 	"classes": set("storageClasses[0].name=kept", "storageClasses[0].reclaimPolicy=Retain",
 		"storageClasses[1].name=first", "storageClasses[2].name=second"),
 	"kept": set("storageClasses[0].name=kept", "storageClasses[0].reclaimPolicy=Retain"),
-	"more": set("allowHostSplice=true", "metrics.podMonitor.enabled=true", "metrics.rules.enabled=true",
+	"more": set("zone.kind=dax", "allowHostSplice=true", "metrics.podMonitor.enabled=true", "metrics.rules.enabled=true",
 		"metrics.dashboard.enabled=true", "metrics.dashboard.namespace=monitoring",
 		"metrics.dashboard.labels.team=storage", "commonLabels.owner=all",
 		"storageClasses[0].name=fast", "storageClasses[0].default=true",
 		"storageClasses[0].parameters.alignment=1Gi",
 		"sidecars.resizer.enabled=false", "driverName=other.example",
 		"image.digest=sha256:"+strings.Repeat("0", 64), "imagePullSecrets[0].name=secret"),
-	"monitored": set("kubevirt.enabled=true", "metrics.podMonitor.enabled=true", "metrics.rules.enabled=true", "driverName=other.example"),
+	"monitored": set("zone.kind=dax", "kubevirt.enabled=true", "metrics.podMonitor.enabled=true", "metrics.rules.enabled=true", "driverName=other.example"),
 	// Without quotes, YAML parses digits as a number.
 	"gone": texts("goneZones={0123456789abcdef,1111222233334444}"),
 	"suid": set("allowSuidDev=true", "storageClasses[0].name=a", "storageClasses[0].mountOptions[0]=suid"),
-	"snapshots": set("sidecars.snapshotter.enabled=true", "snapshotClasses[0].name=held",
+	"snapshots": set("zone.kind=dax", "sidecars.snapshotter.enabled=true", "snapshotClasses[0].name=held",
 		"snapshotClasses[0].default=true", "snapshotClasses[0].deletionPolicy=Retain",
 		"snapshotClasses[0].parameters.snapshotTarget=either", "zone.snapshotDir=/var/lib/snapshots"),
 	"linked": set("metrics.rules.enabled=true",
@@ -146,7 +155,7 @@ var renderings = map[string]settings{
 		"inlineVolumes.parameters.lease=never"),
 	"owner": set("inlineVolumes.enabled=true", "inlineVolumes.parameters.rootOwner=1000640000:4294967294",
 		"storageClasses[0].name=a", "storageClasses[0].parameters.rootOwner=1000640000:1000640000"),
-	"bare": set("metrics.port=0", "storageClasses=null", "tellCluster=false",
+	"bare": set("zone.kind=dax", "metrics.port=0", "storageClasses=null", "tellCluster=false",
 		"uninstall.refuseWithVolumes=false", "kubevirt.leaveMachines=true"),
 	"unmarked": set("tellCluster=false"),
 	"sidecar": set("kubevirt.enabled=true", "zone.kind=file", "sidecars.snapshotter.enabled=true",
@@ -154,6 +163,7 @@ var renderings = map[string]settings{
 	"plugin": set("kubevirt.enabled=true", "kubevirt.api=plugin", "kubevirt.webhook.certManager.enabled=true",
 		"kubevirt.webhook.certManager.issuer=ours", "driverName=other.example",
 		"kubevirt.hookImage.repository=hook", "kubevirt.webhook.tolerations[0].key=machines-only"),
+	"openshift": {apis: []string{"security.openshift.io/v1/SecurityContextConstraints"}},
 	"group": {values: values.Options{ValueFiles: []string{"testdata/group.yaml"}}},
 }
 

@@ -95,7 +95,7 @@ func replaced(t *testing.T, text, from, to string) string {
 	return text[:at[0]] + to + text[at[1]:]
 }
 
-// TestSchemas checks that each object of the chart and of kubevirt-manifests matches the schemas of
+// TestSchemas checks that each object of the chart and of the examples matches the schemas of
 // Kubernetes and of the other projects (mk/tools/kubeconform). It also checks that the schemas
 // detect some mistakes.
 func TestSchemas(t *testing.T) {
@@ -124,6 +124,7 @@ func TestSchemas(t *testing.T) {
 		}
 		write(&right, name, text)
 	}
+	write(&right, "two-pods", readFile(t, "docs/examples/two-pods.yaml"))
 	examples, err := filepath.Glob(filepath.Join(home, "kubevirt-manifests/*.yaml"))
 	if err != nil || len(examples) == 0 {
 		t.Fatalf("no examples: %v", err)

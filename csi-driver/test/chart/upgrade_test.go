@@ -79,11 +79,34 @@ func TestKeeperStays(t *testing.T) {
 	const file = next + " zone.kind=file"
 	tryUpgrades(t, []string{"v1"}, []upgrade{
 		{"no pod would have a mount", of("rel-keeper"), file + " mount=none", "keeper.endMounts=true"},
-		{"the zone would be another one", of("rel-keeper"), next, "DaemonSet rel-keeper"},
+		{"the zone would be another one", of("rel-keeper"), next + " zone.kind=dax", "DaemonSet rel-keeper"},
 		{"the operator insists", of("rel-keeper"), file + " mount=none keeper.endMounts=true", ""},
 		{"values of an older chart", of("rel-keeper"), file + " mount=none keeper=null", "keeper.endMounts=true"},
 		{"the keeper stays", of("rel-keeper"), file, ""},
 		{"there is no keeper", of("other-keeper"), file + " mount=none", ""},
+	})
+}
+
+// TestZoneStays checks that an upgrade does not change the kind of zone while volumes exist. The
+// driver would not find them.
+func TestZoneStays(t *testing.T) {
+	driver := func(kind string) string {
+		return "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: rel-csi, namespace: ns}, spec: {template: {spec: {containers: [" +
+			"{name: driver, args: [--node=n, --zone-kind=" + kind + "]}, {name: csi-provisioner}]}}}}"
+	}
+	volume := func(name, of string) string {
+		return "{apiVersion: v1, kind: PersistentVolume, metadata: {name: " + name + "}, spec: {csi: {driver: " + of + "}}}"
+	}
+	local := "{apiVersion: v1, kind: PersistentVolume, metadata: {name: local}, spec: {hostPath: {path: /x}}}"
+	ours := []string{volume("a", "stargate.csi.dev"), volume("b", "other.example"), local, volume("c", "stargate.csi.dev")}
+	tryUpgrades(t, []string{"v1"}, []upgrade{
+		{"the kind has another default", append(ours, driver("dax")), next, "changes zone.kind from dax to file, and the driver would no longer find 2 volumes (a, c). Set zone.kind=dax"},
+		{"files become memory", append(ours, driver("file")), next + " zone.kind=dax", "Set zone.kind=file"},
+		{"no zone", append(ours, driver("file")), next + " zone.kind=none", "Set zone.kind=file"},
+		{"the same kind", append(ours, driver("dax")), next + " zone.kind=dax", ""},
+		{"there was no zone", append(ours, driver("none")), next, ""},
+		{"volumes of other drivers", []string{driver("dax"), local, volume("b", "other.example")}, next, ""},
+		{"there is no driver", ours, next, ""},
 	})
 }
 
