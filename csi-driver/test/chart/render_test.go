@@ -164,7 +164,7 @@ var renderings = map[string]settings{
 		"kubevirt.webhook.certManager.issuer=ours", "driverName=other.example",
 		"kubevirt.hookImage.repository=hook", "kubevirt.webhook.tolerations[0].key=machines-only"),
 	"openshift": {apis: []string{"security.openshift.io/v1/SecurityContextConstraints"}},
-	"group": {values: values.Options{ValueFiles: []string{"testdata/group.yaml"}}},
+	"group":     {values: values.Options{ValueFiles: []string{"testdata/group.yaml"}}},
 }
 
 // rendering is the rendered chart.
