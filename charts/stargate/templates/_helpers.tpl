@@ -284,6 +284,28 @@ check.
 {{- end -}}
 {{- end -}}
 
+{{/*
+Returns a text that is not empty if nodes have data sets. After `helm upgrade --reuse-values` from
+an older chart, the value is missing.
+*/}}
+{{- define "stargate.datasets" -}}
+{{- if (.Values.datasets).enabled -}}yes{{- end -}}
+{{- end -}}
+
+{{/*
+Refuses data sets where the driver cannot fill volumes, or cannot read the objects.
+internal/app/config.go has the same checks.
+*/}}
+{{- define "stargate.checkDatasets" -}}
+{{- if include "stargate.datasets" . -}}
+{{- if not .Values.tellCluster -}}
+{{- fail "datasets.enabled is true, and tellCluster is false: the driver could not read data sets. Set tellCluster to true" -}}
+{{- else if and (eq .Values.zone.kind "file") (eq (include "stargate.mount" .) "none") -}}
+{{- fail "datasets.enabled is true, and mount is none: the driver could not fill volumes. Set mount to fuse or auto" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Returns a text that is not empty if the cluster is OpenShift. */}}
 {{- define "stargate.openshift" -}}
 {{- if .Capabilities.APIVersions.Has "security.openshift.io/v1/SecurityContextConstraints" -}}yes{{- end -}}
