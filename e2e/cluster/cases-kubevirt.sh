@@ -295,9 +295,9 @@ guest() {
 # mounts NAME: prints how often a VM with Debian has mounted the volume of its first device.
 mounts() { console "$1" | grep -c 'stargate-mount: /dev/pmem0 is mounted at /mnt/stargate/' || true; }
 
-# at_console NAME COMMAND LINE: logs in on the console of a VM with Debian like a user, types COMMAND
-# and expects LINE. virtctl needs a terminal, which script(1) provides. The virtctl is that of 1.8,
-# because a module of 1.9's virtctl (for templates) is missing on Go's proxy.
+# at_console NAME COMMAND LINE: logs in on the console of a VM with Debian like a user, types
+# COMMAND and expects LINE. virtctl needs a terminal, which script(1) provides. The virtctl is that
+# of 1.8, because a module of 1.9's virtctl (for templates) is missing on Go's proxy.
 # shellcheck disable=SC2317 # the function within calls functions that are defined here
 at_console() {
 	local seen=$logs/console-$1 said=0 virtctl to

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bindtwice FILE: two processes share one descriptor of FILE, .stargate/semaphores. Each process
- * binds an object to it: the second process half a second after the first. Both print their process
- * number before that.
+ * bindtwice FILE: two processes share one descriptor of FILE, which is .stargate/semaphores. Each
+ * process prints its process number, and then binds an object to the descriptor. The second process
+ * does this half a second after the first one.
  */
 #include <errno.h>
 #include <fcntl.h>

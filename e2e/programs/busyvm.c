@@ -3,15 +3,15 @@
  * Runs a VM with a few instructions, whose vCPUs compute all the time. Another thread of this
  * process sends interrupts to the VM's APIC, as a device does.
  *
- *   busyvm -name NAME hog             it computes, with interrupts disabled
- *   busyvm -name NAME io SOCKET       it sleeps until an interrupt, and answers it
- *   busyvm -name NAME mixed SOCKET    it computes, and answers interrupts
- *   busyvm -name NAME chain SOCKET    its first vCPU takes interrupts, and passes them to the
- *                                     second one, which answers; both compute
- *   busyvm -name NAME liar            it computes, and gets an interrupt each millisecond
- *   busyvm ask SOCKET SECONDS         sends one request at a time to io, mixed or chain:
- *                                     prints the requests per second, the median and the 99th
- *                                     percentile in microseconds
+ *   busyvm -name NAME hog             the VM computes, with interrupts disabled
+ *   busyvm -name NAME io SOCKET       the VM sleeps until an interrupt, and answers it
+ *   busyvm -name NAME mixed SOCKET    the VM computes, and answers interrupts
+ *   busyvm -name NAME chain SOCKET    the first vCPU passes interrupts to the second one, which
+ *                                     answers; both compute
+ *   busyvm -name NAME liar            the VM computes, and gets an interrupt each millisecond
+ *   busyvm ask SOCKET SECONDS         sends one request at a time to a VM of kind io, mixed or
+ *                                     chain; prints the requests per second, the median and the
+ *                                     99th percentile of their times in microseconds
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -186,7 +186,7 @@ static void measure(double seconds, int out)
 		sent = now();
 		interrupt();
 		if (poll(&wait, 1, 30000) != 1) {
-			dprintf(out, "no answer within 30 s\n");
+			dprintf(out, "the VM does not answer within 30 s\n");
 			return;
 		}
 		if (read(answered, &count, sizeof(count)) != sizeof(count))
@@ -235,7 +235,7 @@ static int ask(const char *path, const char *seconds)
 	dprintf(fd, "%s\n", seconds);
 	got = read(fd, line, sizeof(line));
 	if (got <= 0)
-		die("no figures");
+		die("the VM's process gives no figures");
 	return fwrite(line, 1, got, stdout) != (size_t)got || line[0] < '0' || line[0] > '9';
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Measures the times of single calls in several directories. The directories take turns, so that a
- * busy moment of the machine affects all of them.
+ * Measures the times of single calls in several directories. The calls of a round run in all
+ * directories in turn, so that other load of the machine affects all directories.
  *
  *   callcost ROUNDS DIR...       prints "OPERATION DIRECTORY NANOSECONDS", the median of the rounds
  *
- * "memcpy" is a copy of 1 MiB in memory, for comparison.
+ * For comparison, the operation "memcpy" copies 1 MiB in memory.
  */
 #define _GNU_SOURCE
 #include <errno.h>

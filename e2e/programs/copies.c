@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Checks writes of every size and alignment, from memory that is partly missing or not yet present.
- * Also checks that the writer's vector registers keep their values.
+ * Checks writes of every size and alignment, also from memory that is partly missing or not yet
+ * present. Also checks that the writer's vector registers keep their values.
  *
- *   copies DIR SEED TURNS      prints "N checks", or the error and exits with 1
+ *   copies DIR SEED TURNS      prints "N checks"; after an error, prints the error and exits with 1
  *
- * Every write goes to a file and to a copy of it in memory; both must be equal afterwards.
+ * The program makes every write in a file and in a copy of the file in memory. Both must be equal
+ * after the write.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,8 +22,8 @@
 #include <unistd.h>
 
 #define PAGE	4096ul
-#define MIB	(1ul << 20)	/* larger than the smallest write that is copied by vectors */
-#define ROOM	(4 * MIB)	/* of the file, and of the source */
+#define MIB	(1ul << 20)	/* the module copies writes of this size by vectors */
+#define ROOM	(4 * MIB)	/* the size of the file, and of the source */
 
 static unsigned char *source, *expected, *seen;
 static unsigned long checks, seed;
@@ -47,7 +48,7 @@ static void fill(void)
 		*(uint64_t *)(source + i) = (chance(1ul << 31) << 32 | chance(1ul << 31)) + i;
 }
 
-/* Writes at a random offset: the file then contains the written bytes. */
+/* Checks that the file equals its copy in memory. */
 static void compare(const char *what, size_t at, size_t len, long ret)
 {
 	ssize_t n = pread(file, seen, ROOM, 0);
@@ -98,8 +99,8 @@ static void write_somewhere(void)
 }
 
 /*
- * Writes from a source with a missing page. The call may write the bytes before that page, or fewer
- * of them, and nothing behind them.
+ * Writes from a source with a missing page. The call may write all or some of the bytes before that
+ * page, and no byte behind it.
  */
 static void write_up_to_a_hole(void)
 {
@@ -121,8 +122,8 @@ static void write_up_to_a_hole(void)
 }
 
 /*
- * Writes from a source whose pages the kernel must first read from a file. All bytes are written.
- *
+ * Writes from a source whose pages the kernel must first read from a file. The call writes all
+ * bytes.
  */
 static void write_what_is_not_there_yet(const char *path)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Counts the instructions of one operation in a way that gives the same number each time.
+ * Counts the instructions of single operations. A repeated count gives the same number.
  *
- *   cost DIR REPEATS OPERATION...      prints "OPERATION INSTRUCTIONS SPREAD" for each
+ *   cost DIR REPEATS OPERATION...      prints "OPERATION INSTRUCTIONS SPREAD" for each operation
  *
  * Each repeat begins with an empty folder, and does some operations to warm up. Then it counts the
  * other operations in one run. The run is so short that most runs contain no timer interrupt. The
- * result is the lowest count of all repeats, because other work of the kernel can only add
- * instructions. SPREAD is the excess of the median, in hundredths of a per cent. The cost of an
- * empty loop is subtracted.
+ * cost of an empty loop is subtracted. The result is the lowest count of all repeats, because other
+ * work of the kernel can only add instructions. SPREAD tells by how much the median exceeds the
+ * lowest count, in hundredths of a per cent.
  *
  *   cost --where DIR REPEATS OPERATION...
  *
@@ -38,15 +38,15 @@
 #define LARGE		(4 * MIB)
 #define REPEATS_MAX	64
 #define FOLDER		"cost"
-#define FILES		100	/* in the folder that is listed */
+#define FILES		100	/* files in the folder that is listed */
 
-static char *buffer, *other;	/* MIB each, present */
-static char *large, *large_other;	/* LARGE each, present */
-static char *mapped;		/* aligned address range of HUGE bytes */
+static char *buffer, *other;	/* MIB bytes each; all pages are present */
+static char *large, *large_other;	/* LARGE bytes each; all pages are present */
+static char *mapped;		/* an aligned address range of HUGE bytes */
 static int file = -1;
-static char names[2048][16];	/* made before the first count */
+static char names[2048][16];	/* filled before the first count */
 
-/* --- preparations: in an empty folder; @all: operations that follow --------------------------- */
+/* --- Preparations in an empty folder, before @all operations ---------------------------------- */
 
 static void open_file(int flags)
 {
@@ -165,7 +165,7 @@ static void with_forgotten_names(unsigned int all)
 	close(fd);
 }
 
-/* --- operations: 0, or the operation failed --------------------------------------------------- */
+/* --- Operations, which return 0 on success ---------------------------------------------------- */
 
 static int do_nothing(unsigned int i)
 {
@@ -553,7 +553,7 @@ static int do_posix_lock(unsigned int i)
 	return sys(SYS_fcntl, file, F_SETLK, &lock) != 0;
 }
 
-/* --- four threads, each with a file of its own: one operation of each is four operations ----- */
+/* --- Operations of one or four threads, each with its own file -------------------------------- */
 
 #define THREADS		4
 
@@ -587,7 +587,7 @@ static void with_thread_files(unsigned int all)
 	}
 }
 
-/* Counts @turns operations of each of @n threads, without the start and the end of the threads. */
+/* Counts @turns operations of each of @n threads. Starts and ends of threads are not counted. */
 static uint64_t threads(unsigned int n, long call, unsigned int turns)
 {
 	pthread_t thread[THREADS];
@@ -619,14 +619,14 @@ static uint64_t by_four_read(void) { return threads(4, SYS_pread64, THREAD_TURNS
 static uint64_t by_one_write(void) { return threads(1, SYS_pwrite64, THREAD_TURNS); }
 static uint64_t by_four_write(void) { return threads(4, SYS_pwrite64, THREAD_TURNS / THREADS); }
 
-/* --- all of them ------------------------------------------------------------------------------ */
+/* --- The list of operations ------------------------------------------------------------------- */
 
 static const struct op {
 	const char *name;
 	void (*prepare)(unsigned int all);
 	int (*run)(unsigned int i);
 	unsigned int warm, count;
-	uint64_t (*whole)(void);	/* instead of run: counts @count operations */
+	uint64_t (*whole)(void);	/* in place of @run: counts @count operations itself */
 } ops[] = {
 	{ "call", with_empty, do_call, 50, 1000, NULL },
 	{ "memcpy-4k", with_empty, do_memcpy_4k, 50, 500, NULL },
@@ -781,7 +781,7 @@ static void measure(const char *name, unsigned int repeats)
 		if (strcmp(name, ops[o].name))
 			continue;
 		if (where && ops[o].whole)
-			break;	/* samples cannot cover the threads of such an operation */
+			break;	/* the samples do not include other threads */
 		for (unsigned int r = 0; where && r < repeats; r++)
 			sampled(&ops[o], r);
 		if (where) {
@@ -795,11 +795,11 @@ static void measure(const char *name, unsigned int repeats)
 		       (unsigned long long)((took[repeats / 2] - took[0]) * 10000 / took[0]));
 		return;
 	}
-	fprintf(stderr, "cost: no operation %s\n", name);
+	fprintf(stderr, "cost: unknown operation %s\n", name);
 	exit(2);
 }
 
-/* Allocates memory and touches it, so that no count includes page faults. */
+/* Allocates memory and touches each page, so that no count includes page faults. */
 static char *memory(size_t len)
 {
 	char *p = mmap(NULL, len, PROT_READ | PROT_WRITE,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counting instructions in a guest whose processor's time stamp counter counts them (e2e/rig run
- * --icount). System calls are made without a C library, so that its version does not affect a
- * figure.
+ * Functions that count instructions in a guest of `e2e/rig run --icount`, where the processor's
+ * time stamp counter counts instructions. They make system calls without the C library, so that its
+ * version does not affect a figure.
  */
 #ifndef COUNT_H
 #define COUNT_H
@@ -34,7 +34,7 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 
 #define SYS_ARGS(n, a, b, c, d, e, f, ...) \
 	sys6(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
-/* sys(number, arguments...): the kernel's return value, including -errno. */
+/* sys(number, arguments...) returns the kernel's value, which may be -errno. */
 #define sys(...) SYS_ARGS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 
 __attribute__((noreturn)) static inline void die(const char *what)
@@ -45,9 +45,9 @@ __attribute__((noreturn)) static inline void die(const char *what)
 }
 
 /*
- * Sleeps until deferred work is done, so that this work does not run during a measurement. Deferred
- * work is RCU callbacks, work queues, and pages and inodes that wait for other systems. Sleep of a
- * guest does not count as time.
+ * Sleeps until deferred work is done, so that it does not run during a measurement. Deferred work
+ * is RCU callbacks, work queues, and pages and inodes that wait for other systems. With --icount, a
+ * guest's clock jumps while the guest sleeps, so the sleep takes almost no time.
  */
 static inline void settle(void)
 {
@@ -57,8 +57,8 @@ static inline void settle(void)
 }
 
 /*
- * Checks that a loop of two million instructions counts as two million, plus at most one interrupt.
- * Otherwise all figures would be meaningless.
+ * Checks that the counter counts a loop of two million instructions as two million, plus at most
+ * one interrupt. If it does not, all figures are meaningless.
  */
 static inline void must_count(void)
 {
@@ -75,7 +75,7 @@ static inline void must_count(void)
 	}
 	if (best >= 2000000 && best < 2010000)
 		return;
-	printf("a loop of 2000000 instructions took %llu: no guest of `e2e/rig run --icount`\n",
+	printf("a loop of 2000000 instructions counted as %llu: run this in a guest of `e2e/rig run --icount`\n",
 	       (unsigned long long)best);
 	exit(1);
 }

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Measures from which size on this processor stores faster past its caches, and by vectors.
+ * Measures several ways to copy data to memory. The result shows from which size on this processor
+ * is faster with stores past its caches, and with vectors.
  *
- *   crossover [ROUNDS]     prints "copy WAY SIZE NS-WRITTEN NS-WRITTEN-AND-READ", medians of rounds
+ *   crossover [ROUNDS]   prints "copy WAY SIZE NS-WRITTEN NS-WRITTEN-AND-READ"; each time is the
+ *                        median of all rounds
  *
- * Each way ends with the data on its way to memory, and a fence: the file system must do this for a
- * writer. cached: the processor's best copy, then each line is written back; words: 8 bytes a store
- * past the caches, as kernels do; vectors: 32 bytes (kernel/module/copy_wide.c); saved: the same,
- * with the program's registers saved before and restored after, as a kernel must. The destination
- * is in no cache; the read follows the write at once.
+ * In each way, the data leaves the caches for memory, and a fence follows. The file system must do
+ * this for a writer. The ways are:
+ *   cached    the processor's fastest copy, and then each cache line is written back
+ *   words     stores of 8 bytes past the caches, as in the kernel's own functions
+ *   vectors   stores of 32 bytes past the caches (kernel/module/copy_wide.c)
+ *   saved     as vectors, but saves the program's registers before the copy and restores them after
+ *             it, as a kernel must
+ *
+ * No cache has a line of the destination before the write. The read follows the write at once.
  */
 #define _GNU_SOURCE
 #include <immintrin.h>
@@ -78,7 +84,7 @@ static const struct way {
 	void (*write)(char *to, const char *from, size_t len);
 } ways[] = { { "cached", cached }, { "words", words }, { "vectors", vectors }, { "saved", saved } };
 
-/* Addresses far from each other, of which no cache has a line. */
+/* Returns an address of which no cache has a line, far from the previous one. */
 static char *place(size_t len)
 {
 	at = (at + 37 * 4096 + ((len + 4095) & ~4095ul)) % (ROOM - LARGEST);

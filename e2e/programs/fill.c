@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Allocates space until the volume is full.
+ * Requests space until the volume is full.
  *
  *   fill large|small|directories|append|allocate DIR     prints the number of successful requests
  *
- * The program fails if the final error is not ENOSPC, or if a file is longer than the written
- * bytes.
+ * The program fails if the last error is not ENOSPC, or if a file's size is not the number of bytes
+ * that were written.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 static char buffer[LARGE];
 
-/* Writes a file of len bytes. The file's size must not include bytes that did not fit. */
+/* Writes @len bytes to a file. The file's size must not include bytes that did not fit. */
 static int write_file(const char *name, int flags, size_t len)
 {
 	struct stat before, after;
@@ -58,7 +58,7 @@ static int once(const char *kind, unsigned long n)
 		return mkdir(name, 0700) || chdir(name) || write_file("inside", O_CREAT, 0) ||
 		       (n % 50 && chdir("..")) ? -1 : 0;
 	if (strcmp(kind, "allocate")) {
-		fprintf(stderr, "fill: what is %s?\n", kind);
+		fprintf(stderr, "fill: unknown kind %s\n", kind);
 		exit(2);
 	}
 	fd = open(name, O_WRONLY | O_CREAT | O_EXCL, 0600);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads or writes one file for some time, without page caches if there are any.
+ * Reads or writes one file for MS milliseconds, without page caches if there are any.
  *
  *   flow KIND FILE BLOCK MIB MS [cached] [together]
- *   flow map FILE            read one byte of each page of it, mapped, and exit
+ *   flow map FILE            maps FILE, reads one byte of each page, and exits
  *
- * KIND: read, write, randread, randwrite. The file has MIB mebibytes, and is written before. With
- * `together` the program prints "ready" and begins when it reads a line, so that several systems
- * begin at the same moment. With `cached` page caches may answer. Prints "BYTES NANOSECONDS P50 P99
- * P99.9": the sums of all calls, and percentiles of the nanoseconds of one call.
+ * KIND is read, write, randread or randwrite. The file has MIB mebibytes, which the program writes
+ * before the measurement. With `together` the program prints "ready" and begins when it reads a
+ * line, so that several systems begin at the same time. With `cached` page caches may be used.
+ * Prints "BYTES NANOSECONDS P50 P99 P99.9": the sums of all calls, and percentiles of the time of
+ * one call, in nanoseconds.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,7 +25,7 @@
 
 #define MIB	(1024ul * 1024)
 #define SECOND	1000000000ull
-#define KEPT	(1u << 20)	/* calls whose times are kept: the last ones */
+#define KEPT	(1u << 20)	/* the times of the last KEPT calls are kept */
 
 static uint32_t took[KEPT];
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  *   flushes store FILE PAGE GO
- *	maps FILE, and stores to that page of it; once GO exists, it calls fsync(), then stores to
- *	the first page, and calls fsync() again
+ *	maps FILE, and stores to page PAGE. When GO exists, it calls fsync(), stores to the first
+ *	page, and calls fsync() a second time
  *   flushes collapse|insert FILE BYTES
- *	at the start of FILE; fallocate(1) would call fsync() afterwards
+ *	collapses or inserts a range of BYTES at the start of FILE. The program fallocate(1) is not
+ *	used, because it calls fsync() afterwards
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * frozen FOLDER SECONDS: one thread stores into a mapped page without end. Another thread removes
- * the page table entry again and again, so that a page fault makes a new one. Meanwhile the program
- * freezes and thaws the file system again and again. The content must not change while the file
- * system is frozen. Prints the number of freezes.
+ * frozen FOLDER SECONDS: one thread continuously stores into a mapped page. Another thread
+ * repeatedly removes the page's page table entry, and a page fault makes a new one. At the same
+ * time the program repeatedly freezes and thaws the file system. The page must not change while the
+ * file system is frozen. Prints the number of freezes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -65,7 +65,7 @@ static int freeze(int folder, int file)
 	if (ioctl(folder, FITHAW, 0))
 		return fail("FITHAW");
 	if (!bad && first != second) {
-		fprintf(stderr, "frozen: %lu became %lu\n", first, second);
+		fprintf(stderr, "frozen: the counter changed from %lu to %lu during a freeze\n", first, second);
 		bad = 1;
 	}
 	return bad;

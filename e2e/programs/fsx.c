@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Makes random operations on one file, and the same changes to a copy in memory. It compares both
- * after each read, and sometimes completely. Bytes that were stored in any way (write, mapping,
- * copy) must show in each way of reading. Bytes that were never written must be zero.
+ * Makes random operations on one file, and the same changes to a copy of the file in memory. Each
+ * read is compared with the copy, and some operations compare the complete file. Bytes that were
+ * stored in any way (write, mapping, copy) must show in each way of reading. Bytes that were never
+ * written must be zero.
  *
  *   fsx [-s SEED] [-n OPERATIONS] [-l BYTES] [-t SECONDS] [-x OP,...] FILE
  *   fsx -i [-s SEED] [-l BYTES] [-x OP,...] FILE
@@ -10,10 +11,10 @@
  * SEED determines all operations. An operation that the file system refuses as unsupported
  * (EOPNOTSUPP) ends the run with an error, unless -x excludes it.
  *
- * With -i, the program takes turns with the same program on other systems, with the same SEED. The
- * line "do N" on standard input makes it do the next N operations. The line "skip N" makes it only
- * note their results, because another system has done them. It answers "ok". The file and a mapping
- * of the complete file stay open during all turns.
+ * With -i, the program takes turns with the same program on other systems, with the same SEED. For
+ * the line "do N" on standard input, it does the next N operations. For the line "skip N", it only
+ * changes its copy, because another system has done these operations. It answers each line with
+ * "ok". The file and a mapping of the complete file stay open during all turns.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -38,7 +39,7 @@ static int fd = -1;
 static unsigned char *good, *buffer;	/* expected content of the file; scratch */
 static size_t size, limit = 6ul << 20;
 static int stored_beyond;	/* a mapping has stored behind the end in the last page */
-static int skipping;		/* another system has done it: only update the copy */
+static int skipping;		/* another system does the operations; only the copy changes */
 static uint64_t seed = 1;
 static unsigned long op_number;
 static char log_lines[LOG_LINES][96];
@@ -58,7 +59,7 @@ __attribute__((format(printf, 1, 2), noreturn)) static void die(const char *form
 	vprintf(format, args);
 	va_end(args);
 	printf(" (errno %d, %s)\n", err, strerror(err));
-	printf("fsx: seed %llu, operation %lu; the last ones:\n", (unsigned long long)seed,
+	printf("fsx: seed %llu, operation %lu; the last operations were:\n", (unsigned long long)seed,
 	       op_number);
 	for (unsigned long i = op_number >= LOG_LINES ? op_number - LOG_LINES + 1 : 1;
 	     i <= op_number; i++)
@@ -76,8 +77,7 @@ __attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
 }
 
 /*
- * Returns a size of a random order of magnitude: single bytes, pages, or more than a leaf of 2 MiB.
- *
+ * Returns a size of a random order of magnitude, from single bytes to more than a leaf of 2 MiB.
  */
 static size_t any_length(void)
 {
@@ -132,7 +132,7 @@ static void check_size(void)
 
 static void fill(unsigned char *to, size_t len)
 {
-	uint64_t word = random64() | 0x0101010101010101ull;	/* never a byte of zero */
+	uint64_t word = random64() | 0x0101010101010101ull;	/* no byte is zero */
 
 	for (size_t i = 0; i < len; i++) {
 		if (i % 8 == 0)
@@ -147,7 +147,7 @@ static void grown_to(size_t end)
 		size = end;
 }
 
-/* --- operations: each changes file and copy alike -------------------------------------------- */
+/* --- Operations, which change the file and its copy ------------------------------------------- */
 
 static void op_read(void)
 {
@@ -394,7 +394,7 @@ static void op_reopen(void)
 		die("open");
 }
 
-/* Checks the ranges that SEEK_DATA and SEEK_HOLE find: a hole must read as zeros. */
+/* Checks that SEEK_DATA skips only ranges of zeros, and that SEEK_HOLE moves forward. */
 static void op_seek(void)
 {
 	size_t pos = below(size + 1);
@@ -412,7 +412,7 @@ static void op_seek(void)
 		die("SEEK_DATA went from %#zx back to %#zx", pos, end);
 	for (size_t i = pos; i < end; i++)
 		if (good[i])
-			die("SEEK_DATA passed over data at %#zx", i);
+			die("SEEK_DATA skipped data at %#zx", i);
 	if (data >= 0) {
 		off_t hole = lseek(fd, data, SEEK_HOLE);
 
@@ -482,8 +482,8 @@ static void one(void)
 }
 
 /*
- * Takes turns with other systems. Their operations must show by calls, and in earlier mappings of
- * this process.
+ * Takes turns with other systems. This process must see their operations in calls, and in a mapping
+ * that it made earlier.
  */
 static int in_turns(void)
 {
@@ -498,12 +498,12 @@ static int in_turns(void)
 		if (!skipping) {
 			check_size();
 			op_whole();
-			expect("a mapping of before", map, 0, size);
+			expect("an earlier mapping", map, 0, size);
 		}
 		while (n--)
 			one();
 		if (!skipping)
-			expect("a mapping of before", map, 0, size);
+			expect("an earlier mapping", map, 0, size);
 		printf("ok\n");
 	}
 	return 0;
@@ -528,7 +528,7 @@ int main(int argc, char **argv)
 		}
 	}
 	if (optind + 1 != argc || limit < 4 * PAGE) {
-		fprintf(stderr, "fsx: which FILE?\n");
+		fprintf(stderr, "usage: fsx [-i] [-s SEED] [-n OPERATIONS] [-l BYTES] [-t SECONDS] [-x OP,...] FILE\n");
 		return 2;
 	}
 	path = argv[optind];

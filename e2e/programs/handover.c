@@ -3,12 +3,13 @@
  * One system writes a file, and another system reads it, block by block in turns. Two shared
  * semaphores of StargateFS order the turns (P1 5.3). The file may be on any file system.
  *
- *   handover write|read FILE BLOCK COUNT [direct] [turns=PATH:OFFSET]     "BYTES NANOSECONDS"
+ *   handover write|read FILE BLOCK COUNT [direct] [turns=PATH:OFFSET]
  *
- * The semaphores handover-full (0) and handover-empty (1) must exist. With `turns`, two words of
- * memory at that offset replace them, and both sides poll these words. That is P1's user face, for
- * a system without a mounted volume. With `direct`, calls bypass page caches (O_DIRECT). Each block
- * contains its number. If FILE is -, there are only turns and no file.
+ * Prints "BYTES NANOSECONDS". The semaphores handover-full (value 0) and handover-empty (value 1)
+ * must exist. With `turns`, two words of memory at OFFSET in the file PATH replace the semaphores,
+ * and both sides poll these words. This is P1's user face, for a system without a mounted volume.
+ * With `direct`, calls bypass page caches (O_DIRECT). Each block contains its number. If FILE is -,
+ * the systems only take turns, without a file.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -66,11 +67,11 @@ static void take(int file, char *block, size_t len, uint64_t i)
 		die("read", "the block differs from what the other system wrote");
 }
 
-/* --- whose turn it is ------------------------------------------------------------------------- */
+/* --- Turns ------------------------------------------------------------------------------------ */
 
 /*
- * Two numbers in shared memory: blocks that may be read, and blocks that may be written. Each
- * number has its own cache line.
+ * Two numbers in shared memory: the blocks that may be read, and the blocks that may be written.
+ * Each number has its own cache line.
  */
 struct words {
 	_Alignas(64) _Atomic int64_t full;
@@ -85,7 +86,7 @@ static void words_at(char *place)
 	char *offset = strrchr(place, ':');
 
 	if (!offset)
-		die(place, "no offset");
+		die(place, "give PATH:OFFSET");
 	*offset++ = 0;
 	int file = open(place, O_RDWR);
 
@@ -176,7 +177,7 @@ int main(int argc, char **argv)
 	for (uint64_t i = 0; i < count; i++) {
 		await(writes);
 		if (none)
-			; /* a turn */
+			; /* the turn moves no data */
 		else if (writes)
 			give(file, block, len, i);
 		else

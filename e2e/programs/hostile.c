@@ -3,19 +3,19 @@
  * Acts as a hostile guest against a host kernel.
  *
  *   hostile attack FILE OFFSET SIZE SEED SECONDS
- *	stores into the volume at that place: words of every structure, changed a little or a lot,
- *	copied from elsewhere, restored, or made to look right
+ *	stores into words of every structure of the volume that FILE has at OFFSET. The new values
+ *	are random, slightly changed, copied from other words, restored, or valid for the structure
  *   hostile seize FILE OFFSET SIZE NAME SECONDS
- *	makes every transaction area of all systems look locked by the live system of that name,
- *	again whenever another system releases one
+ *	makes every transaction area of all systems look locked by the live system NAME, and locks
+ *	an area once more whenever another system releases it
  *   hostile hold FILE OFFSET SIZE NAME SECONDS WHAT...
- *	makes locks look held by the live system of that name, and releases them after that time.
- *	WHAT: `areas` (all transaction areas), `chains` (all chains of users' locks), `semaphores`
- *	(their file), the number of an inode, or number:unlinked: the inode also looks unlinked at
- *	that time
+ *	makes locks look held by the live system NAME, and releases them after SECONDS. WHAT is
+ *	`areas` (all transaction areas), `chunks` (all chunks), `chains` (all chains of users'
+ *	locks), `semaphores` (their file), or the number of an inode. With NUMBER:unlinked, the
+ *	inode also looks unlinked while its lock is held
  *   hostile use DIR SEED SECONDS BOUND
- *	runs processes with usual operations of users. Any operation may fail; none may take
- *	longer than BOUND seconds and still run after it was killed
+ *	runs processes with usual operations of users. Any operation may fail. After BOUND seconds
+ *	an operation is killed, and must then end
  *
  * The same seed repeats the stores, but not their times.
  */
@@ -69,14 +69,14 @@ static void die(const char *what)
 	exit(2);
 }
 
-/* --- the attack ------------------------------------------------------------------------------- */
+/* --- The attack ------------------------------------------------------------------------------- */
 
 #define PLACES	512
 #define OLD	128
 
 static u8 *mem;
 static u64 size;
-static struct sg_super sb;	/* copy from the start */
+static struct sg_super sb;	/* a copy from before the attack */
 
 /* Pages by the kind of their content, which the program guesses from the content. */
 static struct places {
@@ -156,7 +156,7 @@ static u64 in(const struct places *p, u64 words)
 	return p->n ? p->page[below(p->n)] + 8 * below(words) : below(size);
 }
 
-/* Chooses a slot, mostly one of the first three: the host has one of them. */
+/* Chooses a slot. Mostly it is one of the first three, which include the host's slot. */
 static u64 slot(void)
 {
 	return below(below(4) ? 3 : SG_SLOTS);
@@ -312,13 +312,13 @@ static void attack_once(bool gentle)
 /* Ends the process when the host has revoked the memory. */
 static void revoked(int sig)
 {
-	static const char said[] = "no more memory to attack\n";
+	static const char said[] = "the host has revoked the memory\n";
 
 	(void)sig;
 	_exit(write(1, said, sizeof(said) - 1) < 0);
 }
 
-/* FILE OFFSET SIZE */
+/* Maps the volume. @argv has FILE, OFFSET and SIZE. */
 static void map_volume(char **argv)
 {
 	int fd = open(argv[0], O_RDWR);
@@ -330,14 +330,14 @@ static void map_volume(char **argv)
 		die(argv[0]);
 	memcpy(&sb, mem, sizeof(sb));
 	if (sb.magic != SG_MAGIC || sb.data_off >= size || !sb.areas || sb.chunk_off >= size) {
-		fprintf(stderr, "%s: no volume to attack\n", argv[0]);
+		fprintf(stderr, "%s: no volume at this offset\n", argv[0]);
 		exit(2);
 	}
 	signal(SIGBUS, revoked);
 }
 
 /*
- * Returns the word of a lock that the live system of that name holds, or 0 if there is no such
+ * Returns the word that a lock has while the live system @who holds it, or 0 if there is no such
  * system.
  */
 static u64 word_of(const char *who)
@@ -359,18 +359,18 @@ static int seize(char **argv)
 	map_volume(argv);
 	word = word_of(argv[3]);
 	if (!word) {
-		fprintf(stderr, "no system %s\n", argv[3]);
+		fprintf(stderr, "no live system has the name %s\n", argv[3]);
 		return 2;
 	}
 	areas = (u64)SG_SLOTS * sb.areas;
 	for (; now() < end; usleep(500))
 		for (i = 0; i < areas; i++)
 			store(sb.journal_off + i * SG_PAGE + offsetof(struct sg_area, lock), word);
-	printf("%llu areas seized over and over\n", (unsigned long long)areas);
+	printf("%llu areas were seized repeatedly\n", (unsigned long long)areas);
 	return 0;
 }
 
-/* --- locks that are held ---------------------------------------------------------------------- */
+/* --- Locks that look held --------------------------------------------------------------------- */
 
 /* Returns the offset of page @nr of a system file, or 0 if there is no such page. */
 static u64 page_of(unsigned int which, u64 nr)
@@ -393,7 +393,7 @@ static u64 page_of(unsigned int which, u64 nr)
 	return at - sb.phys;
 }
 
-/* Takes or releases a lock. A current holder releases it soon. */
+/* Takes a lock if it is free, or releases it. The caller retries while another system holds it. */
 static void hold_lock(u64 off, u64 word, bool on)
 {
 	u64 seen = on ? 0 : word;
@@ -437,7 +437,7 @@ static void hold_what(const char *what, u64 word, bool on)
 	ino = strtoull(what, &rest, 0);
 	rec = page_of(SG_SYS_INODES, ino / SG_INODES_PER_PAGE);
 	if (!rec) {
-		fprintf(stderr, "no inode %s\n", what);
+		fprintf(stderr, "the volume has no inode %s\n", what);
 		exit(2);
 	}
 	rec += ino % SG_INODES_PER_PAGE * SG_INODE_SIZE;
@@ -459,7 +459,7 @@ static int hold(int argc, char **argv)
 	map_volume(argv);
 	word = word_of(argv[3]);
 	if (!word) {
-		fprintf(stderr, "no system %s\n", argv[3]);
+		fprintf(stderr, "no live system has the name %s\n", argv[3]);
 		return 2;
 	}
 	for (; now() < end; usleep(500)) {
@@ -497,7 +497,7 @@ static int attack(char **argv)
 	return 0;
 }
 
-/* --- users ------------------------------------------------------------------------------------ */
+/* --- Users ------------------------------------------------------------------------------------ */
 
 #define USERS	4
 #define BUF	(1u << 18)
@@ -561,7 +561,7 @@ static void write_file(int flags)
 	close(fd);
 }
 
-/* Accesses a mapping, which may have lost its pages: then the access raises a signal. */
+/* Accesses a mapping. If the mapping has lost its pages, the access raises a signal. */
 static void map_file(void)
 {
 	int fd = open(name(), O_RDWR | O_NONBLOCK);
@@ -722,8 +722,8 @@ static bool gone_within(pid_t pid, double seconds)
 }
 
 /*
- * Runs the processes. Returns 0 if all have ended. Otherwise prints a line for each process that
- * has not.
+ * Runs the users' processes. Returns 0 if all of them have ended. Prints a line for each process
+ * that does not end after SIGKILL.
  */
 static int use(char **argv)
 {

@@ -3,11 +3,12 @@
  * Counts the instructions of one operation on a file system, in a guest in which one instruction
  * takes one nanosecond (e2e/rig run --icount).
  *
- *   icount DIR OPERATION...      prints "OPERATION INSTRUCTIONS" for each
+ *   icount DIR OPERATION...      prints "OPERATION INSTRUCTIONS" for each operation
  *
- * Each operation first runs often enough to warm up, and then COUNT times between two readings of
- * the clock. The cost of an empty loop is subtracted. The figure includes other work of the kernel
- * for these operations, such as that of a journal's thread, because the operations need it.
+ * Each operation first runs some times to warm up, and then a fixed number of times between two
+ * readings of the clock. The cost of an empty loop is subtracted. The figure includes other work of
+ * the kernel for these operations, for example of a journal's thread, because the operations need
+ * it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -69,7 +70,7 @@ static void forget(void)
 	close(fd);
 }
 
-/* --- preparations: all leave `file` open, and names 0 to all-1 absent or present -------------- */
+/* --- Preparations: each leaves @file open, and the names from 0 to @all - 1 absent or present - */
 
 static void with_data(unsigned int all)
 {
@@ -99,7 +100,7 @@ static void with_forgotten_names(unsigned int all)
 	forget();
 }
 
-/* --- operations ------------------------------------------------------------------------------- */
+/* --- Operations ------------------------------------------------------------------------------- */
 
 static int do_nothing(unsigned int i)
 {
@@ -260,7 +261,7 @@ static void measure(const char *name)
 		}
 		return;
 	}
-	fprintf(stderr, "icount: no operation %s\n", name);
+	fprintf(stderr, "icount: unknown operation %s\n", name);
 	exit(2);
 }
 

@@ -2,9 +2,10 @@
 /*
  * Checks page table entries of 2 MiB in shared mappings of a file.
  *
- *   large fork FILE           a child inherits no entry: prints the page faults of its first read
- *   large race FILE SECONDS   entries of 4 KiB and of 2 MiB are made at the same place at the same
- *                             moment, while the file's last 2 MiB are removed and added again
+ *   large fork FILE           prints the page faults of a child's first read, which are more than 0
+ *                             if the child inherits no entry
+ *   large race FILE SECONDS   threads make entries of 4 KiB and of 2 MiB at one place at the same
+ *                             time, while another thread truncates and extends the file
  */
 #define _GNU_SOURCE
 #include <errno.h>

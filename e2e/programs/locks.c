@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * flock, fcntl and open-file locks, as programs use them.
+ * Uses locks of flock() and fcntl() and open-file-description locks, as programs do.
  *
- *   locks alone FILE                          rules for one system; many checks
- *   locks try  KIND TYPE START LEN FILE       take it without waiting, print "got" or the error,
- *   exit
- *   locks hold KIND TYPE START LEN FILE       wait for it, print "held", keep it until killed
- *   locks wait KIND TYPE START LEN FILE       wait for it, print "got" or the error, exit
- *   locks get  TYPE START LEN FILE            F_GETLK: "TYPE START LEN PID", or "free"
- *   locks cross FILE A B MS                   lock byte A, wait MS, wait for byte B: "got" or error
- *   locks count KIND N FILE                   N times: lock, add one to the number in FILE, unlock
- *   locks read KIND MS FILE                   shared locks, one after the other, for that time
+ *   locks alone FILE                          checks many rules for one system
+ *   locks try  KIND TYPE START LEN FILE       tries the lock once, prints "got" or the error
+ *   locks hold KIND TYPE START LEN FILE       waits for the lock, prints "held", keeps the lock
+ *                                             until it is killed
+ *   locks wait KIND TYPE START LEN FILE       waits for the lock, prints "got" or the error
+ *   locks get  TYPE START LEN FILE            calls F_GETLK, prints "TYPE START LEN PID" or "free"
+ *   locks cross FILE A B MS                   locks byte A, sleeps MS, waits for byte B, prints
+ *                                             "got" or the error
+ *   locks count KIND N FILE                   N times: locks, adds 1 to the number in FILE, unlocks
+ *   locks read KIND MS FILE                   takes shared locks one after the other for MS
  *
- * KIND: posix, ofd, flock. TYPE: sh, ex. LEN 0: to the end.
+ * KIND is posix, ofd or flock. TYPE is sh or ex. LEN 0 means up to the end.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -50,7 +51,7 @@ static void nap(long ms)
 	nanosleep(&t, NULL);
 }
 
-/* --- one call for all kinds ------------------------------------------------------------------- */
+/* --- One function for all kinds of locks ------------------------------------------------------ */
 
 enum { UNLOCK = F_UNLCK, SHARED = F_RDLCK, EXCLUSIVE = F_WRLCK };
 
@@ -76,7 +77,7 @@ static void say(int err, const char *good)
 	fflush(stdout);
 }
 
-/* --- alone ------------------------------------------------------------------------------------ */
+/* --- Rules for one system --------------------------------------------------------------------- */
 
 static unsigned int checks;
 
@@ -166,7 +167,7 @@ static void look_for_fuse(const char *path)
 	close(fd);
 }
 
-/* Checks that the lock is free: immediately, or soon with FUSE. */
+/* Checks that the lock is free immediately, or within 5 s with FUSE. */
 #define CHECK_FREE(attempt) do { \
 	int tries = by_fuse ? 500 : 1, err; \
 	while ((err = (attempt)) == EAGAIN && --tries) \
@@ -208,7 +209,7 @@ static void flocks(const char *path)
 	CHECK(!lock(a, "flock", SHARED, 0, 0, 0));
 	close(a);
 	CHECK_FREE(lock(b, "flock", EXCLUSIVE, 0, 0, 0));
-	if (!fork()) {	/* the open file also belongs to the parent */
+	if (!fork()) {	/* the child's unlock also releases the lock of the parent's open file */
 		CHECK(!lock(b, "flock", UNLOCK, 0, 0, 0));
 		_exit(0);
 	}
@@ -222,7 +223,7 @@ static void nothing(int sig)
 	(void)sig;
 }
 
-/* Checks that a signal ends the wait for a lock. The request must not get the lock later. */
+/* Checks that a signal ends the wait for a lock, and that the waiter gets no lock later. */
 static void interrupted(const char *path, const char *kind)
 {
 	struct sigaction sa = { .sa_handler = nothing };
@@ -277,8 +278,8 @@ static void killed(const char *path, const char *kind)
 }
 
 /*
- * Checks leases, which are valid in this system only. With FUSE, the kernel grants a lease without
- * the file system.
+ * Checks that a lease is refused, because it would be valid in this system only. With FUSE, the
+ * kernel grants a lease without asking the file system.
  */
 static int no_lease(int fd, int type)
 {
@@ -336,7 +337,7 @@ static int alone(const char *path)
 	return 0;
 }
 
-/* --- with other processes --------------------------------------------------------------------- */
+/* --- Commands for tests with several processes ------------------------------------------------ */
 
 static int get(char **arg)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The only program of a VM (its /init). The parameter at= of the kernel's command line is an
- * address in physical memory. The program prints the text at that address on the serial line,
- * replaces the text, and switches the VM off.
+ * address of physical memory. The program prints the text at that address on the serial line,
+ * replaces the text by an answer, and switches the VM off.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Counts in the first word of a file, through a mapping, until a second file appears.
- *
- *   mapcount FILE STOP
+ * mapcount FILE STOP: increases the first word of FILE through a mapping, until the file STOP
+ * exists.
  */
 #include <fcntl.h>
 #include <stdint.h>

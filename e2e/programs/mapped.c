@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * mapped FILE STOP: stores numbers into each page of a file through a mapping and checks them, over
- * and over until STOP exists. Prints the number of rounds.
+ * mapped FILE STOP: repeatedly stores a number into each page of FILE through a mapping, and checks
+ * all numbers, until the file STOP exists. Prints the number of rounds.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ int main(int argc, char **argv)
 		for (i = 0; i < LEN / STEP; i++) {
 			if (at[i * (STEP / 4)] == n + i)
 				continue;
-			printf("page %d: %d, and not %d\n", i, at[i * (STEP / 4)], n + i);
+			printf("page %d has %d, expected %d\n", i, at[i * (STEP / 4)], n + i);
 			return 1;
 		}
 	}

@@ -5,11 +5,11 @@
  *   meta DIR NAME FILES DIRS MS [together]
  *
  * Makes DIRS directories in DIR/NAME, and files in these directories in turn, until there are FILES
- * files or MS milliseconds have passed. Then it runs each of these operations on the files: stat,
- * open, list, rename and unlink. Each of these may also take MS milliseconds, and then omits the
- * remaining files. Prints "OPERATION NANOSECONDS" for one file, and removes everything it has made.
- * With `together`, it prints "ready" and begins when it reads a line, so that several systems begin
- * at the same moment.
+ * files or MS milliseconds have passed. Then it runs the operations stat, open, list, rename and
+ * unlink on the files. After MS milliseconds an operation ends, and omits the remaining files.
+ * Prints "OPERATION NANOSECONDS", the time for one file, and removes all files that it has made.
+ * With `together`, the program prints "ready" and begins when it reads a line, so that several
+ * systems begin at the same time.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -121,8 +121,8 @@ static void destroy(unsigned int i)
 }
 
 /*
- * Calls @each for numbers from 0 to most - 1, until the time is over. Returns the number of calls.
- * @units: the number of operations in one call.
+ * Calls @each for the numbers from 0 to @most - 1, until the time is over. One call does @units
+ * operations. Prints the time of one operation, and returns the number of calls.
  */
 static unsigned int timed(const char *what, void (*each)(unsigned int i), unsigned int most,
 			  unsigned int units)

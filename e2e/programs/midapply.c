@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * midapply load FOLDER: renames a file in the folder back and forth without end. midapply modes
- * FILE: changes the file's mode back and forth without end. midapply VOLUME SLOT PID: stops the
- * process PID in the middle of a change by the system in that slot. Then a record of the system's
- * journal is valid, and a change counter in the record is odd. The program tries for up to two
- * minutes. It runs on the host; VOLUME is the volume's memory. Prints the offset of the odd
- * counter.
+ * Stops a system in the middle of a change.
+ *
+ *   midapply load FOLDER       renames a file in the folder back and forth until it is killed
+ *   midapply modes FILE        changes the file's mode back and forth until it is killed
+ *   midapply VOLUME SLOT PID   stops the process PID, the QEMU of the system in SLOT
+ *
+ * The last command runs on the host, and VOLUME is the volume's memory. It repeats the stop until a
+ * record of the system's journal is valid and a change counter in the record is odd, for at most
+ * two minutes. It prints the offset of the odd counter.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -54,8 +57,8 @@ static u64 find(const struct sg_area *area, u64 areas)
 }
 
 /*
- * Returns the offset of the odd counter if the counter stays odd after the process has stopped, or
- * 0.
+ * Returns the offset of the odd counter, or 0 if no counter stays odd after the process has
+ * stopped.
  */
 static u64 stays(const struct sg_area *area, u64 areas)
 {
@@ -142,6 +145,6 @@ int main(int argc, char **argv)
 		kill(pid, SIGCONT);
 		usleep(1000);
 	}
-	fprintf(stderr, "midapply: no try of %d met a change half stored\n", tries);
+	fprintf(stderr, "midapply: %d tries did not stop the process in the middle of a change\n", tries);
 	return 1;
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Counts the instructions of a look-up of one name in a large directory that the kernel has not
- * cached.
+ * Counts the instructions of a look-up of one name in a large directory. The kernel has not cached
+ * the name.
  *
- *   names COUNT      in a folder with the files name-000000000 to COUNT - 1: prints
- *                    "lookup-COUNT INSTRUCTIONS SPREAD", and absent-COUNT for absent names
+ *   names COUNT
  *
- * It looks up 200 names, spread over the directory, in each of seven repeats. Before each repeat it
- * drops the names from the cache. The result is the lowest count.
+ * The program runs in a folder with COUNT files, name-000000000 and so on. It prints "lookup-COUNT
+ * INSTRUCTIONS SPREAD" for existing names, and "absent-COUNT INSTRUCTIONS SPREAD" for absent names.
+ * In each of seven repeats it drops all names from the cache, and looks up 200 names in all parts
+ * of the directory. The result is the lowest count.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -42,7 +43,7 @@ static uint64_t look(long answer)
 		if (i == WARM)
 			start = counter();
 		if (sys(SYS_stat, names[i], &st) != answer) {
-			printf("%s: not what it should be\n", names[i]);
+			printf("%s: stat() has an unexpected result\n", names[i]);
 			exit(1);
 		}
 	}

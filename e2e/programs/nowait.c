@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Makes calls that must not wait (RWF_NOWAIT), and prints each with its result.
+ * Makes a call that must not wait (RWF_NOWAIT), and prints its result.
  *
- *   nowait read|write|append FILE   one byte at 0, or at the end
- *   nowait fill FILE                one page behind the end
- *   nowait submit FILE GO           one byte at 0, read by io_uring, once GO exists: only submitted
+ *   nowait read|write FILE   reads or writes the first byte
+ *   nowait append FILE       appends one byte
+ *   nowait fill FILE         writes one page behind the end
+ *   nowait submit FILE GO    when GO exists, submits a read of the first byte by io_uring, and does
+ *                            not wait for its end
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -95,5 +97,5 @@ int main(int argc, char **argv)
 	printf("%s%s\n", n < 0 ? strerror(errno) : "done",
 	       end.tv_sec - begin.tv_sec > 1 ? ", after a while" : "");
 	fflush(stdout);
-	_exit(0);	/* exits while the request waits */
+	_exit(0);	/* the submitted request may still wait */
 }

@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Keeps files open and mapped, and executes one command per input line. So a test can examine the
- * view of a system that has cached an earlier state. The program answers each line with a line.
+ * Keeps files open and mapped, and executes one command per input line. A test can so examine the
+ * view of a system that has cached an earlier state. The program answers each line with one line.
+ * K, from 0 to 15, is the number of an open file.
  *
- *   open K PATH        read and write; K is 0 to 15     map K LENGTH    shared
- *   create K PATH      O_CREAT, not O_EXCL              mapp K LENGTH   private
- *   log K PATH         O_APPEND                         peek K OFFSET   a byte of the mapping
- *   close K                                             poke K OFFSET C
- *   read K OFFSET LENGTH        write K OFFSET TEXT     unmap K
- *   records K WHO COUNT LENGTH  appends records of LENGTH bytes, all of the letter WHO
- *   stat K             size, links, permissions         put PATH TEXT   replaces the contents
- *   have PATH          "file", "directory", "link" or the error
- *   dir K PATH, list K          names, unsorted
- *   immutable K 0|1                                     chmod K MODE    octal
+ *   open K PATH, create K PATH  opens the file for reading and writing; create may make the file
+ *   log K PATH                  opens the file with O_APPEND, and may make it
+ *   close K                     closes the file
+ *   read K OFFSET LENGTH        prints bytes of the file
+ *   write K OFFSET TEXT         writes the text
+ *   records K WHO COUNT LENGTH  appends COUNT records of LENGTH bytes, which repeat the letter WHO
+ *   stat K                      prints size, links and permissions
+ *   chmod K MODE                sets the octal mode
+ *   immutable K 0|1             clears or sets the flag
+ *   map K LENGTH, mapp K LENGTH maps the file, shared or private
+ *   peek K OFFSET               prints a byte of the mapping
+ *   poke K OFFSET C             stores a byte into the mapping
+ *   unmap K                     unmaps the file
+ *   put PATH TEXT               replaces the contents of a file
+ *   have PATH                   prints "file", "directory", "link" or the error
+ *   dir K PATH                  opens a directory
+ *   list K                      prints its names, unsorted
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -198,7 +206,7 @@ static void obey(char *line)
 	else if (sscanf(line, "put %8191s %8191s", path, text) == 2)
 		do_put(path, text);
 	else if (sscanf(line, "%15s %d", word, &k) != 2 || k < 0 || k >= FILES)
-		printf("what? %s\n", line);
+		printf("unknown command: %s\n", line);
 	else if (sscanf(line, "open %*d %8191s", path) == 1)
 		do_open(k, path, 0);
 	else if (sscanf(line, "create %*d %8191s", path) == 1)
@@ -234,7 +242,7 @@ static void obey(char *line)
 	else if (!strcmp(word, "list"))
 		do_list(k);
 	else
-		printf("what? %s\n", line);
+		printf("unknown command: %s\n", line);
 }
 
 int main(void)

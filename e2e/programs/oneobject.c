@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * oneobject FOLDER SECONDS: some threads request to receive from a ring, and other threads request
- * an object, all by one descriptor. Meanwhile the file system is frozen and thawed again and again.
- * Each freeze ends within LIMIT_S. Prints the number of freezes.
+ * an object. All threads use one descriptor. At the same time the program repeatedly freezes and
+ * thaws the file system. Each freeze must end within LIMIT_S. Prints the number of freezes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include "../../kernel/core/uapi/semctl.h"
 
-#define THREADS	4	/* of each kind */
+#define THREADS	4	/* threads of each kind */
 #define LIMIT_S	20
 
 static int object;
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 		pthread_create(&thread[i], NULL, i % 2 ? ask_for_object : ask_to_receive, NULL);
 	for (rounds = 0; time(NULL) < end; rounds++) {
 		usleep(1000);
-		alarm(LIMIT_S);		/* threads that wait run no handler, but can be killed */
+		alarm(LIMIT_S);	/* waiting threads run no signal handler, but can be killed */
 		if (ioctl(folder, FIFREEZE, 0) || ioctl(folder, FITHAW, 0))
 			return fail("FIFREEZE, FITHAW");
 		alarm(0);

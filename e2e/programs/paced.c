@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * paced FILE HZ: counts in the first bytes of FILE, by stores through a mapping, HZ times a second
- * until it is killed. The program sleeps between two stores: a program that never yields starves
- * other VMs on the same processor.
+ * paced FILE HZ: increases a counter in the first bytes of FILE through a mapping, HZ times a
+ * second, until it is killed. The program sleeps between two stores, because a program that never
+ * yields takes the processor from other VMs.
  */
 #include <fcntl.h>
 #include <stdio.h>

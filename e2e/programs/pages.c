@@ -3,14 +3,16 @@
  * Marks the last word of each page of physical memory, and counts marks. The memory is /dev/mem, or
  * a file that maps the same memory.
  *
- *   pages mark FILE AT BASE SIZE KEY SAVED   each gets its own mark, the old words go to SAVED
- *   pages restore FILE AT BASE SIZE SAVED    restores them
- *   pages count FILE AT BASE SIZE KEY        "same S ones O zero Z other X": pages with their mark,
- *                                            with all bits set, with none, with another value
- *   pages spoil FILE AT BASE SIZE KEY        marks without reading the old word
+ *   pages mark FILE AT BASE SIZE KEY SAVED   marks each page, and stores the old words in SAVED
+ *   pages restore FILE AT BASE SIZE SAVED    restores the old words
+ *   pages count FILE AT BASE SIZE KEY        prints "same S ones O zero Z other X": the numbers of
+ *                                            pages whose word is the page's mark, has all bits set,
+ *                                            is zero, or has another value
+ *   pages spoil FILE AT BASE SIZE KEY        marks each page without reading the old word
  *
- * The pages are SIZE bytes of the file from AT on, at the physical address BASE. The mark of a page
- * is computed from KEY and from the page's address. So a mark at another address does not count.
+ * The pages are SIZE bytes of the file from the offset AT on, at the physical address BASE. The
+ * mark of a page is computed from KEY and from the page's address. So a page with the mark of
+ * another page does not count as `same`.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +27,7 @@
 #define PAGE	4096
 #define LAST	(PAGE / sizeof(uint64_t) - 1)
 
-static volatile uint64_t *words;	/* counts over all pages */
+static volatile uint64_t *words;	/* the mapped memory */
 static uint64_t base, pages, key;
 
 static int fail(const char *what)
@@ -146,6 +148,6 @@ int main(int argc, char **argv)
 	if (!strcmp(verb, "spoil"))
 		return spoil();
 usage:
-	fprintf(stderr, "pages: see the top of its source\n");
+	fprintf(stderr, "usage: pages mark|restore|count|spoil FILE AT BASE SIZE KEY [SAVED]; see pages.c\n");
 	return 2;
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A minimal FUSE file system that forwards each call to another directory. e2e/bench/fuse compares
- * stargatefs-fuse with it. Like stargatefs-fuse, it caches nothing and makes the kernel repeat each
- * query. So the difference between the two is the cost of StargateFS itself.
+ * stargatefs-fuse with this program. Like stargatefs-fuse, it caches nothing and makes the kernel
+ * repeat each query. So the difference between the two is the cost of StargateFS itself.
  *
  *   passthrough FROM DIR      serves FROM at DIR until DIR is unmounted; prints "ready"
  *
- * It supports one flat directory of regular files, and runs several threads. That is enough only
- * for a benchmark.
+ * The file system supports one flat directory of regular files, and runs several threads. This is
+ * enough only for a benchmark.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * places SEED CALLS DIR: makes and removes a few directories, and renames them into and over each
- * other, as fast as it can. Other systems do the same with the same directories. A call may fail
- * because of the other systems. The program prints any other error, and fails.
+ * places SEED CALLS DIR: makes, removes and renames a few directories as fast as possible. A rename
+ * may move a directory into another one, or replace another one. Other systems run the same program
+ * with the same directories. A call may fail because of the other systems. The program prints any
+ * other error, and fails.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -30,7 +31,10 @@ static void some_path(char path[32])
 		len += sprintf(path + len, "/%c", 'a' + (int)below(2));
 }
 
-/* ESTALE: another system has changed a name during its use (docs/limitations.md). */
+/*
+ * Checks that an error may be the effect of other systems. ESTALE means that another system has
+ * changed a name while this system used it (docs/limitations.md).
+ */
 static int expected(int err)
 {
 	static const int known[] = { 0, ENOENT, EEXIST, ENOTEMPTY, EINVAL, EBUSY, ESTALE };

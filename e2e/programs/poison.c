@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * poison FILE [GO]: maps a file and reads a byte of each page; with GO, twice: before that file
- * appears, and afterwards. For each page that raises a signal it prints the page's number, and "bad
- * memory" if the signal reported that with the page's address.
+ * poison FILE [GO]: maps FILE and reads a byte of each page. With GO, it reads all pages, prints
+ * "looked", waits until the file GO exists, and reads all pages a second time. For each page that
+ * raises a signal, it prints the page's number, and "bad memory" if the signal reported bad memory
+ * at the page's address.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -179,7 +179,7 @@ TEST("attributes", access_time)
 	char c;
 
 	OK(futimens(fd, old));
-	/* relatime: the time of access is older than the modification */
+	/* with relatime, a read changes an access time that is older than the modification time */
 	CHECK(pread(fd, &c, 1, 0) == 1);
 	CHECK(stat_of("f").st_atim.tv_sec > 1000);
 	close(fd);
