@@ -2,14 +2,16 @@
 /*
  * Checks the state of files after a power cut.
  *
- *   powercut run DIR SEED         change files in DIR for ever, a line "N" after each step
- *   powercut verify DIR SEED N    after the cut: N was the last line received
+ *   powercut run DIR SEED         changes files in DIR without end; prints "N" after step N
+ *   powercut verify DIR SEED N    checks the files after the cut; N is the last line that arrived
  *
- * SEED determines all steps, so `verify` repeats them on a model. Each step is one system call. A
- * step that has returned is durable. So the files must be in their state after step N, or after a
+ * SEED determines all steps, so `verify` repeats them on a model. Each step is one system call, and
+ * is durable when the call returns. So the files must match the model after step N, or after a
  * later step whose line was lost. Names, links, sizes, bytes, modes and attributes must match
- * exactly. There are two exceptions: the bytes of an interrupted write may be partly old and partly
- * new, and an interrupted write behind the end may be partly done.
+ * exactly.
+ *
+ * Only a write that the cut interrupted may differ: its bytes may be partly old and partly new. If
+ * it extends the file, the file may have any size between the old and the new size.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +27,7 @@
 
 #define NAMES 14
 #define BYTES (96u << 10)
-#define LATER 60000	/* steps whose lines may have been lost: more than a pipe holds */
+#define LATER 60000	/* largest number of lost lines: more than fit into a pipe */
 
 struct inode {
 	unsigned int links, mode, size, attribute;
@@ -41,7 +43,7 @@ enum kind { CREATE, WRITE, TRUNCATE, UNLINK, RENAME, EXCHANGE, LINK, CHMOD, ATTR
 struct step {
 	enum kind kind;
 	int a, b;		/* names */
-	unsigned int pos, len;	/* fresh[0..len) is written */
+	unsigned int pos, len;	/* WRITE stores fresh[0..len) at pos; TRUNCATE uses only pos */
 	unsigned int value;
 };
 
@@ -66,7 +68,7 @@ __attribute__((noreturn)) static void die(const char *what, unsigned long step)
 	exit(1);
 }
 
-/* --- steps and the model ---------------------------------------------------------------------- */
+/* --- the steps and the model ------------------------------------------------------------------ */
 
 static int pick(int present)
 {
@@ -93,7 +95,7 @@ static struct step next_step(void)
 		s.value = random64();
 		if (s.a < 0 || s.b < 0)
 			continue;
-		/* Renaming one link over another of the same file does nothing, by POSIX. */
+		/* In POSIX, a rename between two links of one file does nothing. */
 		if ((s.kind == RENAME || s.kind == EXCHANGE) &&
 		    (s.a == s.b || names[s.a] == names[s.b]))
 			continue;
@@ -238,7 +240,7 @@ static int run(void)
 		if (execute(&s)) {
 			fprintf(stderr, "powercut: kind %d %s %s\n", s.kind, name_of(s.a),
 				name_of(s.b));
-			die("refused", n);
+			die("the file system refused the step", n);
 		}
 		apply(&s);
 		int len = sprintf(line, "%lu\n", n);
@@ -270,7 +272,7 @@ static void look(void)
 			die(name_of(n), 0);
 		if (st.st_size > BYTES) {
 			errno = 0;
-			die("a file is larger than any that was written", n);
+			die("a file is larger than the test has written", n);
 		}
 		*f = (struct actual){ .present = 1, .ino = st.st_ino,
 			.is = { .links = st.st_nlink, .mode = st.st_mode & 0777,
@@ -279,12 +281,12 @@ static void look(void)
 		    errno != ENODATA)
 			die("fgetxattr", n);
 		if (pread(fd, f->is.data, BYTES, 0) != st.st_size)
-			die("a file has less than its size says", n);
+			die("a read of a whole file returned fewer bytes than the file's size", n);
 		close(fd);
 	}
 }
 
-/* Reports whether f can be the result of a part of the write s to the inode. */
+/* Returns 1 if a part of the write @s to @inode can have produced the file @f. */
 static int partly_written(const struct inode *inode, const struct inode *f, const struct step *s)
 {
 	unsigned int end = s->pos + s->len;
@@ -303,8 +305,8 @@ static int partly_written(const struct inode *inode, const struct inode *f, cons
 }
 
 /*
- * Returns why the files differ from the model, or NULL. next: the step that the power cut may have
- * interrupted.
+ * Returns the first difference between the files and the model, or NULL. The power cut may have
+ * interrupted the step @next.
  */
 static const char *differs(const struct step *next)
 {
@@ -318,22 +320,22 @@ static const char *differs(const struct step *next)
 		if (!inode && !f->present)
 			continue;
 		if (!inode || !f->present)
-			what = inode ? "missing" : "there";
+			what = inode ? "is missing" : "exists, but must not";
 		else if (f->is.links != inode->links)
-			what = "link count";
+			what = "wrong link count";
 		else if (f->is.mode != inode->mode)
-			what = "mode";
+			what = "wrong mode";
 		else if (f->is.attribute != inode->attribute)
-			what = "attribute";
+			what = "wrong attribute";
 		else if ((f->is.size != inode->size ||
 			  memcmp(f->is.data, inode->data, inode->size)) &&
 			 !(next->kind == WRITE && names[next->a] == names[n] &&
 			   partly_written(inode, &f->is, next)))
-			what = f->is.size != inode->size ? "size" : "content";
+			what = f->is.size != inode->size ? "wrong size" : "wrong content";
 		for (int other = 0; !what && other < n; other++)
 			if (found[other].present &&
 			    (found[other].ino == f->ino) != (names[other] == names[n]))
-				what = "names that must lead to the same file";
+				what = "shares its inode with the wrong names";
 		if (what) {
 			snprintf(why, sizeof(why), "%s: %s", name_of(n), what);
 			return why;
@@ -354,8 +356,8 @@ static int verify(unsigned long last)
 		if (n >= last) {
 			why = differs(&next);
 			if (!why) {
-				printf("powercut: files as after step %lu (%lu lines seen)\n", n,
-				       last);
+				printf("powercut: the files match step %lu (%lu lines arrived)\n",
+				       n, last);
 				return 0;
 			}
 			if (n == last)
@@ -363,7 +365,7 @@ static int verify(unsigned long last)
 		}
 		apply(&next);
 	}
-	printf("powercut: the files are as after no step from %lu on; right after it, not so: %s\n",
+	printf("powercut: the files match no step from %lu on; the first difference: %s\n",
 	       last, first_why);
 	return 1;
 }
@@ -381,6 +383,6 @@ int main(int argc, char **argv)
 		return run();
 	if (!strcmp(argv[1], "verify") && argc == 5)
 		return verify(strtoul(argv[4], NULL, 10));
-	fprintf(stderr, "powercut: run or verify?\n");
+	fprintf(stderr, "powercut: the first argument must be run or verify\n");
 	return 2;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers (splitmix64): the same state gives the same numbers in every system. */
+/* Pseudo-random numbers (splitmix64). The same first state gives the same numbers everywhere. */
 #ifndef RANDOM_H
 #define RANDOM_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * reboot: makes the kernel reboot immediately, even if processes run, as an init system does at its
- * end.
+ * reboot: reboots the kernel at once, without stopping the processes first. An init system ends
+ * with the same call.
  */
 #include <stdio.h>
 #include <sys/reboot.h>

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Uses a file of memory as a VMM does. `read` and `write` can also use /dev/mem.
+ * Uses FILE, a file of memory, as a VMM does. For `read` and `write`, FILE can also be /dev/mem.
  *
- *   region read FILE AT LENGTH    bytes of a shared mapping to standard output
- *   region pinned FILE AT LENGTH  the same, by the kernel, which pins the pages
- *   region write FILE AT LENGTH   standard input to a shared mapping
- *   region touch FILE             loads of each page: prints the number of faults
- *   region populate FILE          MADV_POPULATE_WRITE for all of it
- *   region private FILE           a private mapping
- *   region hold FILE STOP         a mapping until STOP appears
- *   region use FILE STOP          the same, with loads of all its pages again and again
- *   region look FILE STOP         the same, with the file open for reading
- *   region child FILE STOP        the same, by a child; the parent made the mapping and exited
- *   region neighbours FILE STOP   the same, with two adjacent halves, mapped by two calls
- *   region again FILE STOP        a mapping until STOP appears, then a new one
- *   region many FILE N            maps FILE@UUID in N processes until no more fits: the total
- *   region forks FILE N           maps FILE@UUID in a process and N children; then in another
- *   region lend FILE STOP         a page of it in a pipe, and no mapping, until STOP appears
- *   region longterm FILE          a page of it pinned for an unlimited time, as by VFIO for DMA
+ *   region read FILE AT LENGTH    copies bytes of a shared mapping to standard output
+ *   region pinned FILE AT LENGTH  copies them through the kernel, which pins the pages
+ *   region write FILE AT LENGTH   copies standard input to a shared mapping
+ *   region touch FILE             loads from each page, and prints the number of page faults
+ *   region populate FILE          calls MADV_POPULATE_WRITE for the whole mapping
+ *   region private FILE           makes a private mapping
+ *   region hold FILE STOP         keeps a mapping until the file STOP exists
+ *   region use FILE STOP          as hold, and loads from all pages again and again
+ *   region look FILE STOP         as hold, but opens FILE only for reading
+ *   region child FILE STOP        as hold, in a child; the parent makes the mapping and exits
+ *   region neighbours FILE STOP   as hold, with two adjacent mappings, each of one half of FILE
+ *   region again FILE STOP        as hold, and then makes a new mapping
+ *   region many FILE N            maps FILE@UUID in N processes until a call fails; prints the
+ *                                 number of mappings of the first process, and of all processes
+ *   region forks FILE N           maps FILE@UUID, forks N children, and then lets another process
+ *                                 map FILE
+ *   region lend FILE STOP         keeps a page in a pipe, without a mapping, until STOP exists
+ *   region longterm FILE          pins a page without a time limit, as VFIO does for DMA
  *   region sendfile FILE          sends a page by sendfile() to a file in memory
  *   region splice FILE            sends a page by splice() to a pipe
- *   region readonly FILE          a mapping of a file open for reading never becomes writable
+ *   region readonly FILE          checks that a mapping for reading cannot become writable
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -45,8 +47,8 @@
 #endif
 #define PAGE 4096
 
-static char *base;	/* length of the mapped part */
-static size_t size;
+static char *base;	/* the mapping */
+static size_t size;	/* its length */
 
 static int fail(const char *what)
 {
@@ -54,7 +56,7 @@ static int fail(const char *what)
 	return 1;
 }
 
-/* Maps @len bytes of the file from @at on, or all of it if @len is 0. */
+/* Maps @len bytes of the file from offset @at on, or the whole file if @len is 0. */
 static int map(const char *path, int share, int flags, size_t at, size_t len)
 {
 	size_t lead = at % PAGE;
@@ -138,7 +140,7 @@ static int again(const char *path, const char *stop)
 	return 0;
 }
 
-/* Maps @path under the name of a VM that no other process uses. */
+/* Maps @path for a VM whose UUID no other call uses. */
 static bool map_for(const char *path, int process, int i)
 {
 	char name[300];
@@ -147,10 +149,7 @@ static bool map_for(const char *path, int process, int i)
 	return !map(name, MAP_SHARED, O_RDWR, 0, PAGE);
 }
 
-/*
- * Each process stays until all have reported their number. The call returns after the last report.
- *
- */
+/* Each process keeps its mappings until all processes have reported their numbers. */
 static int many(const char *path, int processes)
 {
 	int up[2], down[2], i, n, total = 0;
@@ -178,7 +177,7 @@ static int many(const char *path, int processes)
 	return 0;
 }
 
-/* Children share their parent's mapping, and so reduce the limit of no other process. */
+/* Children share the parent's mapping, so they do not reduce the number of other mappings. */
 static int forks(const char *path, int children)
 {
 	int go[2], stay[2], i;
@@ -205,7 +204,7 @@ static int forks(const char *path, int children)
 		_exit(read(stay[0], &c, 1));
 	}
 	if (write(go[1], &c, 1) != 1 || waitpid(other, &i, 0) != other)
-		return fail("the other one");
+		return fail("the other process");
 	close(stay[1]);
 	while (wait(NULL) > 0)
 		;
@@ -213,7 +212,7 @@ static int forks(const char *path, int children)
 	return 0;
 }
 
-/* Reports after it has touched every page once. */
+/* Prints "mapped" after the first load from every page. */
 static int use(const char *stop)
 {
 	bool said = false;
@@ -231,8 +230,8 @@ static int use(const char *stop)
 }
 
 /*
- * Maps both halves from one open file, with matching flags and offsets, so that the kernel may
- * merge the mappings. They replace the earlier mapping.
+ * Replaces the mapping by one mapping for each half. Both have the same open file and flags, and
+ * adjacent offsets, so that the kernel may merge them.
  */
 static int neighbours(const char *path, const char *stop)
 {
@@ -249,7 +248,7 @@ static int neighbours(const char *path, const char *stop)
 	return hold(stop);
 }
 
-/* The pipe refers to the page itself. A reader gets the page's content at the time of the read. */
+/* The pipe refers to the page, and has no copy of it. A reader gets the content at that time. */
 static int lend(const char *stop)
 {
 	struct iovec page = { base, PAGE };
@@ -260,7 +259,7 @@ static int lend(const char *stop)
 	return hold(stop);
 }
 
-/* Pins the page for a long time, by registering it as a buffer of io_uring. */
+/* Registers the page as a buffer of io_uring, which pins it until the ring is closed. */
 static int longterm(void)
 {
 	struct io_uring_params params = { 0 };
@@ -307,7 +306,7 @@ static int splice_page(const char *path)
 
 static int not_refused(const char *what)
 {
-	fprintf(stderr, "region: %s is not refused\n", what);
+	fprintf(stderr, "region: the kernel does not refuse %s\n", what);
 	return 1;
 }
 
@@ -325,7 +324,7 @@ static int readonly(void)
 	if (!madvise(base, size, MADV_POPULATE_WRITE))
 		return not_refused("MADV_POPULATE_WRITE");
 	if (pwrite(fd, &byte, 1, (off_t)(uintptr_t)base) == 1)
-		return not_refused("a store by the kernel, as a debugger's");
+		return not_refused("a store through /proc/self/mem");
 	return 0;
 }
 

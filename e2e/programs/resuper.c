@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Changes a field of the superblock in both copies, with a correct checksum.
+ * Changes a field in both copies of the superblock, and computes the checksum anew.
  *
  *   resuper VOLUME FIELD VALUE
  */
@@ -23,7 +23,7 @@ static u32 crc32c(const void *data, size_t len)
 		for (int bit = 0; bit < 8; bit++)
 			crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
 	}
-	return crc;	/* the engine's checksum lacks the final inversion */
+	return crc;	/* the engine's checksum has no final inversion */
 }
 
 static void set(struct sg_super *sb, const char *field, u64 value)
@@ -38,7 +38,7 @@ static void set(struct sg_super *sb, const char *field, u64 value)
 		sb->version = value;
 	else if (!strcmp(field, "data_off"))
 		sb->data_off = value;
-	else if (!strcmp(field, "hash_seed"))	/* only in an empty volume */
+	else if (!strcmp(field, "hash_seed"))	/* correct only while the volume has no names */
 		sb->hash_seed[0] = sb->hash_seed[1] = value;
 	else {
 		fprintf(stderr, "resuper: %s is not the name of a field\n", field);

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ringcost ring|single|batch|place|copies BYTES N: sends and receives N records of BYTES bytes by
- * libstargate. It does so one by one, in batches, or in place: then the program itself writes and
- * reads the ring's memory. The program's own memory serves as the ring. `copies` only copies each
- * record twice: the minimum for a program whose records are elsewhere. e2e/bench/ring counts the
- * instructions. No call reaches a kernel.
+ * ringcost HOW BYTES N: sends and receives N records of BYTES bytes by libstargate. HOW is:
+ *   ring      one record per call
+ *   single    the same, for a ring with one sender and one receiver
+ *   batch     16 records per call
+ *   place     the program itself writes and reads the ring's memory
+ *   copies    no ring: only copies each record twice, the minimum if the records are elsewhere
+ *
+ * The ring is in the program's own memory, and no call enters a kernel. e2e/bench/ring counts the
+ * instructions.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -68,7 +72,7 @@ static int pass_batches(struct stargate_ring *r, char *block, size_t len, long n
 	return err;
 }
 
-/* The program itself writes and reads the memory, so this costs as much as two copies. */
+/* The program copies each record into the ring and out of it, so this includes two copies. */
 static int pass_in_place(struct stargate_ring *r, char *block, size_t len, long n)
 {
 	const void *from;

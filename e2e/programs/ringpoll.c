@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ringpoll VOLUME RING HOW: waits for a ring by poll, epoll or io_uring, and prints how long the
- * wait took.
+ * ringpoll VOLUME RING HOW: waits for a ring by poll, epoll or io_uring. HOW is:
  *
- *   poll, epoll, uring	until there is a record, which it receives and prints
- *   room		until half of the ring is free
- *   frozen FILE	opens the ring, waits for FILE: a receive must time out, the next one not
- *   edge N		edge-triggered, until N records have come
- *   many N		by N descriptors and one epoll, until N records have come
+ *   poll, epoll, uring	waits for a record, receives it, and prints it and the time of the wait
+ *   room		waits by poll until half of the ring is free; prints the time of the wait
+ *   frozen FILE	opens the ring, and waits until FILE exists; then the first receive must
+ *			time out, and the second receive must succeed
+ *   edge N		receives N records by epoll with edge-triggered events
+ *   multishot N	receives N records by one request of io_uring
+ *   many N		receives N records by one epoll for N descriptors
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -49,7 +50,7 @@ static void by_epoll(int fd)
 	close(ep);
 }
 
-/* Submits one request to io_uring, without a library. */
+/* One request to io_uring, without a library. */
 struct uring {
 	int fd;
 	struct io_uring_params p;
@@ -85,7 +86,7 @@ static void uring_begin(struct uring *u, int fd, unsigned int flags)
 		fail("io_uring_enter", errno);
 }
 
-/* Waits for the next completion, which must report a record, and returns the completion's flags. */
+/* Waits for the next completion, and returns its flags. The completion must report a record. */
 static unsigned int uring_next(struct uring *u)
 {
 	unsigned int *head = (void *)(u->cq + u->p.cq_off.head), flags;
@@ -155,7 +156,7 @@ static unsigned int take_all(stargate_ring *r)
 	return got;
 }
 
-/* After each event it receives all available records. */
+/* An edge-triggered event comes only once, so each event makes this receive all records. */
 static void by_edge(stargate_ring *r, unsigned int n)
 {
 	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
@@ -172,7 +173,7 @@ static void by_edge(stargate_ring *r, unsigned int n)
 	printf("%u records\n", got);
 }
 
-/* One request remains submitted, and completes once for each event. */
+/* The request stays active, and completes once for each event. */
 static void by_multishot(stargate_ring *r, unsigned int n)
 {
 	unsigned int got = 0;
@@ -181,7 +182,7 @@ static void by_multishot(stargate_ring *r, unsigned int n)
 	uring_begin(&u, stargate_ring_fd(r), IORING_POLL_ADD_MULTI);
 	while (got < n) {
 		if (!(uring_next(&u) & IORING_CQE_F_MORE))
-			fail("the request has ended", EPROTO);
+			fail("the request has ended too early", EPROTO);
 		got += take_all(r);
 	}
 	close(u.fd);
@@ -200,7 +201,7 @@ static void by_frozen(stargate_ring *r, const char *path)
 		usleep(10000);
 	err = stargate_ring_recv(r, NULL, buf, sizeof(buf), &len, stargate_in(300000000));
 	if (err != ETIMEDOUT)
-		fail("a receive without a thaw", err);
+		fail("a receive in the frozen volume", err);
 	printf("timed out\n");
 	fflush(stdout);
 	err = stargate_ring_recv(r, NULL, buf, sizeof(buf), &len,

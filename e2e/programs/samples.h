@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples which functions execute the instructions. QEMU's icount clock advances by instructions,
- * so the function that runs at each tick is a sample. Code that runs with interrupts disabled is
- * sampled at its end.
+ * Measures the share of each function in the executed instructions. QEMU's icount clock advances by
+ * instructions, so the function that runs at a tick is one sample. If interrupts are disabled at
+ * the tick, the sample shows the function that enables them.
  */
 #ifndef SAMPLES_H
 #define SAMPLES_H
@@ -73,7 +73,7 @@ static void samples_load(void)
 		    !strchr("tTwW", type))
 			continue;
 		snprintf(s.of, sizeof(s.of), "%s", of[0] ? of : "kernel");
-		/* counts parts of a function as one function */
+		/* The compiler splits functions into NAME and NAME.PART: counts both as NAME. */
 		s.name[strcspn(s.name, ".")] = '\0';
 		if (samples.symbols == room) {
 			room = room ? 2 * room : 65536;
@@ -89,7 +89,7 @@ static void samples_load(void)
 	qsort(samples.symbol, samples.symbols, sizeof(samples.symbol[0]), samples_by_address);
 }
 
-/* Uses another period each time, so that ticks do not always hit a loop at the same instruction. */
+/* Each turn has another period, so that ticks do not always hit a loop at the same instruction. */
 static void samples_open(unsigned int turn)
 {
 	struct perf_event_attr attr = {
@@ -147,7 +147,7 @@ static void samples_close(void)
 
 	ioctl(samples.fd, PERF_EVENT_IOC_DISABLE, 0);
 	end = __atomic_load_n(&samples.ring->data_head, __ATOMIC_ACQUIRE);
-	while (at + 16 <= end) {	/* 8 aligned bytes never wrap around the ring's end */
+	while (at + 16 <= end) {	/* 8 aligned bytes do not cross the ring's end */
 		struct perf_event_header h;
 		uint64_t ip;
 
@@ -165,10 +165,7 @@ static void samples_close(void)
 	close(samples.fd);
 }
 
-/*
- * Prints a line "where NAME SAMPLES WHOSE FUNCTION" for each function, those with most samples
- * first.
- */
+/* Prints "where NAME SAMPLES MODULE FUNCTION" for each function, in order of falling SAMPLES. */
 static void samples_print(const char *name)
 {
 	struct symbol *s = samples.symbol;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * seal refuses FILE: each call that would change contents or size of a sealed file is refused.
- * seal maps FILE SECONDS: maps FILE writably, closes it, stores, and keeps the mapping.
- * seal reads FILE SECONDS: maps FILE for reading, and looks that no byte changes.
+ * seal refuses FILE: checks that no call can change the content or the size of the sealed FILE.
+ * seal maps FILE SECONDS: maps FILE writably, closes it, stores, and keeps the mapping for SECONDS.
+ * seal reads FILE SECONDS: maps FILE for reading, and checks for SECONDS that no byte changes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +25,7 @@ static void fail(const char *what)
 static void is_refused(const char *what, int ret, int with)
 {
 	if (ret >= 0) {
-		fprintf(stderr, "seal: %s is not refused\n", what);
+		fprintf(stderr, "seal: the kernel does not refuse %s\n", what);
 		exit(1);
 	}
 	if (errno != with)
@@ -46,7 +46,7 @@ static int refuses(const char *path)
 	is_refused("open O_RDONLY | O_TRUNC", open(path, O_RDONLY | O_TRUNC), EPERM);
 	is_refused("open O_CREAT", open(path, O_WRONLY | O_CREAT, 0600), EPERM);
 	is_refused("truncate", truncate(path, 10), EPERM);
-	is_refused("truncate, longer", truncate(path, 1 << 30), EPERM);
+	is_refused("truncate to a larger size", truncate(path, 1 << 30), EPERM);
 	is_refused("write", (int)write(fd, "x", 1), EBADF);
 	is_refused("fallocate", fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096),
 		   EBADF);
@@ -56,7 +56,7 @@ static int refuses(const char *path)
 	if (p == MAP_FAILED)
 		fail("mmap for reading");
 	is_refused("mprotect", mprotect(p, 4096, PROT_READ | PROT_WRITE), EACCES);
-	/* a private copy may change */
+	/* The program may change a private copy. */
 	p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	if (p == MAP_FAILED)
 		fail("mmap of a private copy");

@@ -1,28 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sem ROLE NAME FACE ...: uses shared semaphores through libstargate, in the process (FACE user) or
- * by the kernel (FACE kernel). Exits with 0 on success. Otherwise it prints the error.
+ * sem ROLE NAME FACE ...: uses shared semaphores through libstargate. With the FACE `user`, the
+ * process itself changes the object. With the FACE `kernel`, the kernel does. The program exits
+ * with 0 on success. Otherwise it prints the error.
  *
- *   count NAME FACE FILE N	N times, with a mutex: two words of FILE + 1, which must be equal
- *   forever NAME FACE FILE	the same without end
- *   words FILE			prints the two
- *   hold NAME FACE		locks a mutex, reports it, and waits for a signal
- *   hold-read, hold-write	the same with a reader-writer lock
- *   thread NAME FACE		a thread locks it and ends; the next owner gets an error for that
- *   fork NAME FACE		a child that has inherited the handle is another owner
- *   exec NAME FACE		locks it, and becomes `sleep`
- *   errors NAME		each invalid call on a mutex gets its own error
- *   write, read NAME FACE FILE N	a reader-writer lock: a reader never sees words that differ
- *   meet NAME FACE FILE I N	N times with the others at a barrier; I is our word in FILE
- *   produce, consume NAME FACE FILE BYTES	a ring in FILE; prints the sum of all bytes
- *   put, get NAME FACE FILE BYTES BLOCK	as in P1 5.3: one writes FILE, four blocks long,
- *				the other one reads, ordered by two semaphores; prints the sum of
- *				all bytes, and the time in ms
- *   forge NAME			stores invalid words, then uses and resets the object
- *   deny NAME			the object cannot be mapped, in any way
- *   handle NAME		locks owned by a descriptor: by any thread, until it is closed
- *   late NAME FACE		waits for 200 ms: not less, and not much more
- *   signal NAME FACE		a signal ends a wait, or does not, depending on its handler
+ *   count NAME FACE FILE N	adds 1 to two words of FILE under a mutex, N times; the words must
+ *				be equal before each step
+ *   forever NAME FACE FILE	as count, without end
+ *   words FILE			prints the two words
+ *   hold NAME FACE		locks a mutex, prints "held", and waits for a signal
+ *   hold-read, hold-write	as hold, for a reader-writer lock
+ *   thread NAME FACE		a thread locks a mutex and ends; the next owner must get EOWNERDEAD
+ *   fork NAME FACE		a child that inherits the handle must be another owner
+ *   exec NAME FACE		locks a mutex, and becomes `sleep`
+ *   errors NAME		each invalid call on a mutex must return its own error
+ *   write NAME FACE FILE N	adds 1 to two words of FILE under a reader-writer lock, N times
+ *   read NAME FACE FILE N	reads both words under that lock, N times; they must be equal
+ *   meet NAME FACE FILE I N	meets another process at a barrier N times; the process has the
+ *				number I (0 or 1), which selects its word in FILE
+ *   produce, consume NAME FACE FILE BYTES	uses a ring in FILE; prints the sum of all bytes
+ *   put, get NAME FACE FILE BYTES BLOCK	as in P1 5.3: put writes FILE, which has four
+ *				blocks; get reads it; two semaphores order them; both print the
+ *				sum of all bytes, and the time in ms
+ *   forge NAME			stores invalid words, and then uses and resets the object
+ *   deny NAME			a map of the object must fail
+ *   handle NAME		a descriptor must own its locks for all threads, until its close
+ *   late NAME FACE		a wait of 200 ms must not end earlier, or much later
+ *   signal NAME FACE		a signal must end a wait, unless its handler has SA_RESTART
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -88,11 +92,11 @@ static void say(const char *what)
 	fflush(stdout);
 }
 
-/* --- mutex ------------------------------------------------------------------------------------ */
+/* --- the mutex -------------------------------------------------------------------------------- */
 
 /*
- * Locks the mutex, and adds one to both words. A process that died between the two stores has left
- * the first word greater by one. No other difference may occur.
+ * Locks the mutex, and adds 1 to both words. If a process dies between the two stores, the first
+ * word is greater by 1. No other difference may occur.
  */
 static void step(stargate_sem *s, volatile uint64_t *w)
 {
@@ -107,7 +111,7 @@ static void step(stargate_sem *s, volatile uint64_t *w)
 		fail("lock", err);
 	}
 	if (w[0] != w[1])
-		fail("another one is at it", 0);
+		fail("the words differ, so another process has the mutex too", 0);
 	w[0]++;
 	w[1]++;
 	must("unlock", stargate_mutex_unlock(s));
@@ -150,7 +154,8 @@ static void thread(const char *name, const char *face)
 	pthread_create(&t, NULL, lock_and_end, s);
 	pthread_join(t, &err);
 	must("the thread locks", (int)(intptr_t)err);
-	gives("the next one", EOWNERDEAD, stargate_mutex_lock(s, stargate_in(3000 * MS)));
+	gives("lock after the owner's end", EOWNERDEAD,
+	      stargate_mutex_lock(s, stargate_in(3000 * MS)));
 	must("consistent", stargate_consistent(s));
 	must("unlock", stargate_mutex_unlock(s));
 }
@@ -207,7 +212,7 @@ static void errors(const char *name)
 	      stargate_mutex_lock(k, STARGATE_TRY));
 }
 
-/* --- others ----------------------------------------------------------------------------------- */
+/* --- other objects ---------------------------------------------------------------------------- */
 
 static void rewrite(const char *name, const char *face, const char *file, uint64_t n)
 {
@@ -284,7 +289,7 @@ static void ring(bool put, const char *name, const char *file, uint64_t bytes)
 	printf("%016llx\n", (unsigned long long)sum);
 }
 
-/* --- P1 5.3 ----------------------------------------------------------------------------------- */
+/* --- a stream of blocks, as in P1 5.3 --------------------------------------------------------- */
 
 #define SLOTS	4
 
@@ -294,10 +299,7 @@ static uint64_t word(uint64_t i)
 	return i ^ i >> 29;
 }
 
-/*
- * Both sides compute the written words, so the reader checks each one. The sum depends on the order
- * of the words.
- */
+/* The sum of a block's words. It depends on their order. */
 static uint64_t sum_of(const uint64_t *block, uint64_t words, uint64_t sum)
 {
 	uint64_t i;
@@ -336,7 +338,7 @@ static void stream(bool put, const char *name, const char *face, const char *fil
 		must("post", stargate_sem_post(post));
 		if (buffer[0] != word(done / 8) ||
 		    buffer[block / 8 - 1] != word((done + block) / 8 - 1))
-			fail("another block", 0);
+			fail("the block has the content of another block", 0);
 		sum = sum_of(buffer, block / 8, sum);
 	}
 	printf("%016llx %llu\n", (unsigned long long)sum,
@@ -357,8 +359,8 @@ static uint64_t *map_raw(const char *name, int *fd, uint32_t how)
 }
 
 /*
- * The mapping must not consist of bare page frames (VM_PFNMAP, "pf"). VFIO would map such frames
- * for a device without a pin, and keep them after the object's page has another owner.
+ * The mapping must not consist of bare page frames (VM_PFNMAP, "pf"). VFIO would let a device use
+ * such frames without a pin, even after the kernel has given the object's page to another owner.
  */
 static void is_mixed(void)
 {
@@ -376,7 +378,7 @@ static void is_mixed(void)
 		break;
 	}
 	if (!seen)
-		fail("no mapping in smaps", ENOENT);
+		fail("/proc/self/smaps shows no mapping of the object", ENOENT);
 	fclose(maps);
 }
 
@@ -409,11 +411,11 @@ static void forge(const char *name)
 	must("reset", stargate_reset(VOLUME, name));
 	must("stat", stargate_fstat(s, &st));
 	if (st.type == STARGATE_RWLOCK) {
-		must("nobody reads", stargate_write_lock(s, STARGATE_TRY));
+		must("a write lock after the reset", stargate_write_lock(s, STARGATE_TRY));
 		must("unlock", stargate_write_unlock(s));
 		return;
 	}
-	must("nobody has it", stargate_mutex_lock(s, STARGATE_TRY));
+	must("a lock after the reset", stargate_mutex_lock(s, STARGATE_TRY));
 	must("unlock", stargate_mutex_unlock(s));
 }
 
@@ -460,7 +462,7 @@ static void by_handle(const char *name)
 
 	munmap(map_raw(name, &b, SG_SEM_BY_HANDLE), 4096);	/* another descriptor */
 	looks = open(VOLUME "/" SG_SEM_FILE, O_RDONLY);
-	gives("an owner's word, opened for reading", EBADF,
+	gives("the owner's word of a descriptor for reading", EBADF,
 	      looks < 0 ? errno : ioctl(looks, SG_IOC_SEM_ME, &mine) ? errno : 0);
 	close(looks);
 	mine = who(a);
@@ -474,8 +476,8 @@ static void by_handle(const char *name)
 	gives("unlock by another descriptor", EPERM, ask(b, SG_SEM_OP_UNLOCK, 0));
 	gives("unlock by the thread", EPERM, stargate_mutex_unlock(s));
 	/*
-	 * One thread waits by the handle. Other threads cannot wait by it meanwhile, but may query
-	 * and release the lock.
+	 * While one thread waits by a descriptor, no other thread can wait by the same descriptor.
+	 * The others may query and release the lock.
 	 */
 	pthread_create(&t, NULL, wait_by, (void *)(intptr_t)b);
 	for (tries = 0; tries < 200 && ask(b, SG_SEM_OP_LOCK, 0) != EBUSY; tries++)
@@ -485,7 +487,7 @@ static void by_handle(const char *name)
 	must("unlock by the owner", ask(a, SG_SEM_OP_UNLOCK, 0));
 	pthread_join(t, &err);
 	must("the waiter has the lock", (int)(intptr_t)err);
-	/* The end of a thread does not release the handle's lock. Another thread can release it. */
+	/* The waiting thread has ended, but its descriptor still has the lock. */
 	pthread_create(&t, NULL, unlock_by, (void *)(intptr_t)b);
 	pthread_join(t, &err);
 	must("unlock by another thread", (int)(intptr_t)err);
@@ -500,7 +502,8 @@ static void by_handle(const char *name)
 	must("unlock", stargate_mutex_unlock(s));
 	must("lock by a descriptor again", ask(b, SG_SEM_OP_LOCK, 0));
 	close(b);
-	gives("... closed as well", EOWNERDEAD, stargate_mutex_lock(s, STARGATE_TRY));
+	gives("lock after the second owner's close", EOWNERDEAD,
+	      stargate_mutex_lock(s, STARGATE_TRY));
 	must("consistent", stargate_consistent(s));
 	must("unlock", stargate_mutex_unlock(s));
 }
@@ -510,11 +513,11 @@ static void late(const char *name, const char *face)
 	stargate_sem *s = have(name, face, STARGATE_SEMAPHORE);
 	uint64_t start = stargate_in(0), took;
 
-	gives("at once", EAGAIN, stargate_sem_wait(s, STARGATE_TRY));
-	gives("in time", ETIMEDOUT, stargate_sem_wait(s, start + 200 * MS));
+	gives("an attempt without a wait", EAGAIN, stargate_sem_wait(s, STARGATE_TRY));
+	gives("a wait of 200 ms", ETIMEDOUT, stargate_sem_wait(s, start + 200 * MS));
 	took = stargate_in(0) - start;
 	if (took < 200 * MS || took > 1500 * MS)
-		fail("not 200 ms", 0);
+		fail("the wait did not take between 200 and 1500 ms", 0);
 }
 
 static volatile int rang;
@@ -533,9 +536,9 @@ static void with_signal(const char *name, const char *face, int flags, int expec
 	rang = 0;
 	sigaction(SIGALRM, &act, NULL);
 	setitimer(ITIMER_REAL, &timer, NULL);
-	gives("interrupted", expected, stargate_sem_wait(s, stargate_in(400 * MS)));
+	gives("a wait with a signal", expected, stargate_sem_wait(s, stargate_in(400 * MS)));
 	if (!rang)
-		fail("there was no signal", 0);
+		fail("no signal arrived during the wait", 0);
 	stargate_close(s);
 }
 
@@ -582,7 +585,7 @@ int main(int argc, char **argv)
 		with_signal(name, face, 0, EINTR);
 		with_signal(name, face, SA_RESTART, ETIMEDOUT);
 	} else {
-		fprintf(stderr, "usage: see the head of sem.c\n");
+		fprintf(stderr, "usage: sem ROLE NAME ... (sem.c lists the roles)\n");
 		return 2;
 	}
 	return 0;

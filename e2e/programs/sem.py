@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """sem.py ROLE ...: uses shared semaphores of /mnt/sg by the Python binding.
 
-  all                    every kind of object, as its class promises
-  count NAME FILE N      N times, with a mutex: two words of FILE + 1, as `sem count` does
-  hold NAME              acquires a mutex, says so, and waits for a signal
-  meet NAME N            N times at a barrier; says how often it was the one who is told
+  all                    checks the classes of all kinds of objects
+  count NAME FILE N      adds 1 to two words of FILE under a mutex, N times, as `sem count` does
+  hold NAME              acquires a mutex, prints "held", and waits for a signal
+  meet NAME N            waits at a barrier N times, and prints how often wait() returned True
 """
 
 import errno
@@ -34,7 +34,7 @@ def raises(kind: Type[BaseException], call: Callable[[], object], number: int = 
 
 
 def in_child(work: Callable[[], object]) -> int:
-    """Returns the exit status of a child that runs work, or -N if signal N ended it."""
+    """Runs work in a child process. Returns its exit status, or -N if signal N ended it."""
     pid = os.fork()
     if not pid:
         try:
@@ -195,7 +195,7 @@ def count(name: str, path: str, times: int) -> None:
     for _ in range(times):
         with m:
             a, b = struct.unpack_from("<QQ", w)
-            assert a == b, "another one is at it"
+            assert a == b, "the words differ, so another process has the mutex too"
             struct.pack_into("<Q", w, 0, a + 1)
             struct.pack_into("<Q", w, 8, b + 1)
 

@@ -3,23 +3,28 @@
  * Measures the cost of taking and releasing a lock: shared semaphores compared with other locks.
  *
  *   sembench cost KIND PATH N
- *	ns for each of N, without contention: "NS"
+ *	takes and releases a free lock N times: prints "NS", the time of one cycle
  *   sembench rate KIND PATH MS PROCESSES BARRIER
- *	PROCESSES processes for MS: "TIMES NS NS-OF-PROCESSORS"
+ *	PROCESSES processes take and release one lock for MS milliseconds: prints "TIMES NS
+ *	PROCESSOR-NS", the cycles of all processes, the real time, and their processor time
  *   sembench turn KIND PATH WHO COUNT BARRIER
- *	two systems (WHO: 0, 1) follow each other around a ring of three locks: "COUNT MEDIAN P99
- *	LONGEST", ns: half of the time from one turn to the next one, because the other system has
- *	had a turn in between
+ *	two systems (WHO 0 and 1) follow each other around a ring of three locks: prints "COUNT
+ *	MEDIAN P99 LONGEST" in ns, half of the time between two turns of this system, because the
+ *	other system has one turn in between
  *   sembench asleep KIND PATH MS
- *	a process has it, another one waits: processor time of the whole system in ns: "NS"; KIND
- *	nothing: the same without a waiter
+ *	one process has the lock, and another process waits for it: prints "NS", the processor time
+ *	of the whole system during MS milliseconds; with the KIND `nothing`, no process waits
  *   sembench serve PORT
- *	a server of locks, by TCP
+ *	serves locks by TCP
  *
- * KIND: user-mutex, user-semaphore, user-read, user-write, kernel-mutex, kernel-semaphore (objects
- * of /mnt/sg, named by PATH's last part); flock, posix (files PATH.N); tcp (PATH: ADDRESS:PORT);
- * spin, futex, pthread-mutex, pthread-robust, sem_t (words in the file PATH); sysv, sysv-undo.
- * BARRIER: an object of /mnt/sg at which all begin, or -.
+ * KIND is one of these locks:
+ *   user-mutex, user-semaphore, user-read, user-write, kernel-mutex, kernel-semaphore: objects of
+ *	/mnt/sg, whose names begin with the last part of PATH
+ *   flock, posix: the files PATH.0, PATH.1, ...
+ *   tcp: locks of the server at PATH, which is ADDRESS:PORT
+ *   spin, futex, pthread-mutex, pthread-robust, sem_t: words in the file PATH
+ *   sysv, sysv-undo: semaphores of System V
+ * All processes begin together at the object BARRIER of /mnt/sg. With "-", they do not wait.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -50,8 +55,8 @@
 #define VOLUME	"/mnt/sg"
 #define LOCKS	3
 #define SECOND	1000000000ull
-#define BUDGET	(10 * SECOND)	/* limit for all turns: the program makes fewer turns if each takes
-#long */
+/* The time limit of all turns. If the turns are slow, the program makes fewer of them. */
+#define BUDGET	(10 * SECOND)
 
 __attribute__((noreturn)) static void die(const char *what, int err)
 {
@@ -81,7 +86,8 @@ static uint64_t now(void)
 /* --- locks ---------------------------------------------------------------------------------- */
 
 /*
- * Words that processes of one or several systems have mapped. Each lock has more than a cache line.
+ * Words in a file that all processes map, in one or several systems. No two locks share a cache
+ * line.
  */
 struct words {
 	uint32_t spin, futex, made;
@@ -196,7 +202,7 @@ static void open_words(struct lock *l, const char *path)
 		usleep(1000);
 }
 
-/* A spin lock, for systems that share only memory, as with ivshmem. */
+/* A spin lock works between systems that share nothing but memory, for example by ivshmem. */
 static int take_spin(struct lock *l)
 {
 	while (__atomic_exchange_n(&l->w->spin, 1, __ATOMIC_ACQUIRE))
@@ -211,7 +217,7 @@ static int give_spin(struct lock *l)
 	return 0;
 }
 
-/* The word of a futex. 0: free; 1: taken; 2: taken, and threads may sleep. */
+/* The futex's word is 0 if the lock is free, 1 if taken, and 2 if taken and threads may sleep. */
 static int take_futex(struct lock *l)
 {
 	uint32_t *w = &l->w->futex, free = 0;
@@ -267,7 +273,7 @@ static int give_sysv(struct lock *l) { return step(l, 1, 0); }
 static int take_sysv_undo(struct lock *l) { return step(l, -1, SEM_UNDO); }
 static int give_sysv_undo(struct lock *l) { return step(l, 1, SEM_UNDO); }
 
-/* --- a server --- */
+/* --- a server of locks --- */
 
 /*
  * The client sends a byte that names a lock to take or to release. The server replies with a byte
@@ -313,7 +319,7 @@ static int give_tcp(struct lock *l)
 
 static struct {
 	struct pollfd poll[CLIENTS + 1];
-	int owner[LOCKS];		/* a descriptor, or 0 */
+	int owner[LOCKS];		/* the owner's descriptor, or 0 */
 	int queue[LOCKS][CLIENTS];
 	unsigned int queued[LOCKS], clients;
 } server;
@@ -529,8 +535,8 @@ static int ascending(const void *a, const void *b)
 }
 
 /*
- * Each thread takes the next lock before it releases the previous one. So the other thread waits,
- * and never overtakes.
+ * Each process takes the next lock before it releases the previous one. So the other process waits
+ * for it, and cannot overtake it.
  */
 static void turn(const char *path, unsigned int who, uint64_t count, const char *barrier)
 {
@@ -554,7 +560,7 @@ static void turn(const char *path, unsigned int who, uint64_t count, const char 
 	       (unsigned long long)took[n * 99 / 100], (unsigned long long)took[n - 1]);
 }
 
-/* Returns the busy time of all processors, from the idle time in /proc/stat. */
+/* Returns the sum of the idle times of all processors since the start. */
 static uint64_t idle_ns(void)
 {
 	unsigned long long idle = 0, waiting = 0;
@@ -612,7 +618,7 @@ int main(int argc, char **argv)
 	else if (kind && argc == 5 && !strcmp(argv[1], "asleep"))
 		asleep(argv[3], strtoull(argv[4], NULL, 10));
 	else {
-		fprintf(stderr, "usage: see the head of sembench.c\n");
+		fprintf(stderr, "usage: sembench cost|rate|turn|asleep|serve ...: see sembench.c\n");
 		return 2;
 	}
 	return 0;

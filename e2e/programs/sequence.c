@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sequence store DIR STOP	stores a sequence in several ways, one after the other, until STOP
- *				exists; prints the number of steps, and the longest of them
- * sequence check DIR [STEP]	the files there are a prefix of a sequence, and have this step
- * sequence freeze DIR MS	pauses all systems of the volume, and does not resume them
+ * sequence store DIR STOP	stores the numbers 1, 2, ... until STOP exists: each number in a
+ *				file, through a mapping, in a log and as a name, in this order;
+ *				prints the last number, and the ms of the longest step
+ * sequence check DIR [STEP]	checks that the files show a state between two stores, after the
+ *				step STEP
+ * sequence freeze DIR MS  pauses all systems of the volume, with the limit MS, without a resume
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -97,7 +99,7 @@ static int sequence(const char *stop)
 	return 0;
 }
 
-/* --- a copy ---------------------------------------------------------------------------------- */
+/* --- the check of a copy ---------------------------------------------------------------------- */
 
 static uint64_t word_at(const char *name, off_t at)
 {
@@ -126,7 +128,7 @@ static int check(uint64_t done)
 
 	for (i = 0; i < PAGES * WORDS; i++)
 		if (word_at("a", i * 8) != a)
-			return wrong("a page of a", word_at("a", i * 8), a);
+			return wrong("file a has two numbers", word_at("a", i * 8), a);
 	while (dir && (e = readdir(dir))) {
 		if (sscanf(e->d_name, "k-%lu", &k) != 1)
 			continue;
@@ -134,17 +136,17 @@ static int check(uint64_t done)
 		low = k < low ? k : low;
 	}
 	if (a < m || m < log || log < high)
-		return wrong("not in order", a << 32 | m, log << 32 | high);
+		return wrong("a later store is older than an earlier store", a << 32 | m,
+			     log << 32 | high);
 	if (a - high > 1 || high - low > 1 || (a != high && low != high))
-		return wrong("not one sequence", a, high << 32 | low);
+		return wrong("the files and the names are of different steps", a, high << 32 | low);
 	if (high < done)
-		return wrong("the call for a step had returned, but its data is missing",
-			     high, done);
+		return wrong("the last step, and a later step that is missing", high, done);
 	printf("%llu\n", (unsigned long long)high);
 	return 0;
 }
 
-/* --- a pause of all systems ---------------------------------------------------------------- */
+/* --- a pause of all systems ------------------------------------------------------------------- */
 
 struct freeze {		/* as in kernel/core/uapi/ioctl.h */
 	uint32_t limit_ms, reserved;

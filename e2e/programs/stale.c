@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Checks that a reader never sees another file's bytes in pages that belonged to its own file (D7).
+ * Checks that a reader of a file never sees another file's bytes, even if the other file has got
+ * pages of the reader's file (D7).
  *
  *   stale look [-m] [-b] [-c CPU] [-n THREADS] FILE OFFSET LENGTH
  *   stale cut [-r ROUNDS] [-w MS] FILE OFFSET LENGTH
  *
- * `look`, in one system, reads the same range of FILE again and again, until SIGTERM. Several
- * threads read by read(), or (-m) in a mapping. They may read FILE's own bytes, zeroes, or the end
- * of the file. Any other byte belongs to another file: `look` prints that byte and fails. The
- * threads never sleep, and have one address space and one processor. So only a flush removes a
- * translation from that processor's TLB. With -b, another thread with a higher priority than the
- * readers is busy on that processor. Then readers lose the processor in the middle of a copy, long
- * enough for other files to reuse a page.
+ * One system runs `look`, which reads one range of FILE again and again until SIGTERM. THREADS
+ * threads call read(), or, with -m, one thread reads a mapping. A read may return FILE's own bytes,
+ * zeroes, or the end of the file. Any other byte belongs to another file: `look` prints the byte
+ * and fails.
  *
- * `cut`, in another system, frees those pages in each possible way, and makes another file use them
- * immediately. The volume is so full that it has no other free pages. `cut` counts the pages that
- * were in both files. It fails if there were none, because then the test shows nothing. It waits
- * for MS before the first cut, so that all readers have begun.
+ * The threads never sleep, and share one address space and the processor CPU. So only a flush
+ * removes a translation from that processor's TLB. With -b, a busy thread with a higher priority
+ * uses the same processor. So a reader loses the processor in the middle of a copy, long enough for
+ * another file to get the page.
  *
- * The check does not depend on clocks: in guests on a busy host, clocks run at any speed.
+ * Another system runs `cut`, which frees those pages in each possible way, ROUNDS times. The volume
+ * has so few free pages that the next file must get the freed pages. `cut` counts the pages that
+ * were in both files, and fails if there were none, because then the test shows nothing. Before
+ * each cut it waits for MS, so that the readers read the range.
+ *
+ * No check depends on clocks, because guests of a busy host run at any speed.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -81,23 +84,20 @@ static void pause_ms(long ms)
 
 /* --- look ------------------------------------------------------------------------------------- */
 
-/*
- * Counters of words by kind, and of reads that met the end of the file before the end of the range.
- *
- */
+/* The numbers of reads, of words of each kind, and of reads that met the end of the file. */
 static uint64_t reads, own, zeroes, ends;
 
 /*
- * Compares unexpected words byte by byte, because a write to FILE may have stored only a part of
- * the word.
+ * Checks each byte of a word, because a write to FILE may have stored only a part of the word so
+ * far.
  */
 static void judge_word(const unsigned char *word, off_t at)
 {
 	for (unsigned int i = 0; i < 8; i++)
 		if (word[i] && word[i] != OWN) {
 			errno = 0;
-			die("offset %lld of %s: byte 0x%02x is another file's", (long long)(at + i),
-			    file, word[i]);
+			die("offset %lld of %s: byte 0x%02x belongs to another file",
+			    (long long)(at + i), file, word[i]);
 		}
 }
 
@@ -107,7 +107,7 @@ static void judge(const void *bytes, size_t n, off_t at)
 	uint64_t met_own = 0, met_zero = 0;
 
 	for (size_t i = 0; i < n / 8; i++) {
-		uint64_t w = word[i];	/* one load only: in a mapping the word may change */
+		uint64_t w = word[i];	/* one load only: other systems may change it */
 
 		met_own += w == mine;
 		met_zero += !w;
@@ -123,7 +123,7 @@ static void count(uint64_t *what)
 	__atomic_add_fetch(what, 1, __ATOMIC_RELAXED);
 }
 
-/* Opens the file, which may be missing for a moment while it is replaced. */
+/* Opens the file. While `cut` replaces it, the name may be missing for a moment. */
 static int open_file(void)
 {
 	int fd;
@@ -145,11 +145,11 @@ static bool is_removed(int fd)
 
 static bool beside_busy;
 
-/* Sets the priority of one thread: in Linux, each thread has its own. */
+/* Lowers the priority of the calling thread only: in Linux, each thread has its own priority. */
 static void go_behind(void)
 {
 	if (setpriority(PRIO_PROCESS, 0, 19))
-		die("no lower priority");
+		die("the thread cannot lower its priority");
 }
 
 static void *be_busy(void *unused)
@@ -244,8 +244,8 @@ static int do_look(bool mapped, int cpu, int threads)
 		pthread_join(thread[i], NULL);
 	if (beside_busy)
 		pthread_join(busy, NULL);
-	printf("stale: looked %llu times%s: %llu words of its own, %llu zeroes, %llu times its end\n",
-	       (unsigned long long)reads, mapped ? " at a mapping" : "", (unsigned long long)own,
+	printf("stale: %llu reads%s: %llu words of the file, %llu words of zeroes, %llu ends\n",
+	       (unsigned long long)reads, mapped ? " of a mapping" : "", (unsigned long long)own,
 	       (unsigned long long)zeroes, (unsigned long long)ends);
 	return !own || !(zeroes + ends);
 }
@@ -259,7 +259,7 @@ struct extents {
 	struct fiemap_extent extent[EXTENTS];
 };
 
-/* Finds the pages of the range. */
+/* Finds the physical addresses of the range's pages. */
 static void locate(int fd, off_t from, struct extents *e)
 {
 	memset(e, 0, sizeof(*e));
@@ -289,7 +289,7 @@ static uint64_t common(const struct extents *a, const struct extents *b)
 	return bytes / PAGE;
 }
 
-/* Writes a file. On a full volume the write waits until no reader uses the freed pages any more. */
+/* Writes a file. In a full volume, a write must wait until no reader uses the freed pages. */
 static int fill(const char *path, off_t from, size_t len, char with)
 {
 	static char *bytes;
@@ -314,8 +314,8 @@ static int fill(const char *path, off_t from, size_t len, char with)
 }
 
 /*
- * Fills the volume except for half of the range's size. So a file of the range's size must wait for
- * the freed pages.
+ * Fills the volume, and leaves free pages for only half of the range. So a file as long as the
+ * range needs the freed pages.
  */
 static void fill_volume(const char *ballast)
 {
@@ -342,8 +342,8 @@ static void truncate_it(int fd)
 }
 
 /*
- * Collapses the range, so that the hole behind it moves to its place. Punches a hole if there is no
- * space for the collapse.
+ * Removes the range, so that the hole behind it moves to its place. If the volume has no space for
+ * this, the function makes a hole instead.
  */
 static void collapse(int fd)
 {
@@ -400,8 +400,8 @@ static int do_cut(unsigned int rounds, long wait_ms)
 	snprintf(ballast, sizeof(ballast), "%s.ballast", file);
 	for (unsigned int round = 0; round < rounds; round++) {
 		/*
-		 * Writes a page behind the range, which a hole in the range does not free. So the
-		 * root of the file's tree stays the same.
+		 * Writes one page more than the range. A hole in the range does not free that page,
+		 * so the root of the file's tree stays the same.
 		 */
 		int fd = fill(file, offset, length + PAGE, OWN), got;
 
@@ -421,7 +421,7 @@ static int do_cut(unsigned int rounds, long wait_ms)
 	}
 	if (unlink(ballast))
 		die("removing %s", ballast);
-	printf("stale: cut %u times, %llu pages reused immediately\n", rounds,
+	printf("stale: %u cuts; the next file got %llu of the freed pages\n", rounds,
 	       (unsigned long long)again);
 	return !again;
 }

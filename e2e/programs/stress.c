@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Several processes work in the same few directories at the same time: they make, remove, rename,
- * exchange, link and list names. These rules must hold meanwhile and afterwards:
+ * exchange, link and list names. The test checks these rules:
  *
- * - a call fails only for a reason that another process may have made;
- * - a name that exists all the time is found by each lookup and shown exactly once by each listing;
- * - a name that is replaced by rename exists at any moment, with complete content of one writer;
- * - a file that was complete before it got its name is complete for each process that opens it;
+ * - a call fails only with an error that another process can have caused;
+ * - each lookup finds a name that always exists, and each listing shows it exactly once;
+ * - a name that rename() replaces exists at any moment, with the complete content of one writer;
+ * - if a file was complete before it got its name, each process that opens it sees it complete;
  * - at the end, each inode has as many names as its link count says, and each directory's link
- *   count follows from its sub-directories.
+ *   count is the number of its sub-directories plus 2.
  *
  *   stress [-s SEED] [-p PROCESSES] [-t SECONDS] [-o] [-f FIRST] [-x prepare|work|check] DIR
  *
- * -o: all processes use only one name, which they replace and read.
+ * With -o, all processes replace and read only one name.
  *
- * Several systems can run the test together: one system prepares, all work, and one checks. Each
- * system numbers its processes from its own FIRST on.
+ * Several systems can run the test together: one system prepares, all systems work, and then one
+ * system checks (-x). Each system numbers its processes from its own FIRST on.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -38,14 +38,14 @@
 #define DIRS 4
 #define NAMES 12		/* contended names per directory */
 #define ANCHORS 40		/* names per directory that never go away */
-#define WORDS 1500		/* size of the content: several pages and a part of a page */
+#define WORDS 1500		/* size of each file: several pages and a part of a page */
 
 static uint64_t seed = 1;
 static unsigned int me, first;
-/* shared memory, one entry per process */
+/* in shared memory: one entry per process */
 static struct { unsigned long done, refused, stale; } *counts;
-static bool others;		/* other systems work, too */
-static bool one_name;		/* "token" is the only name in use */
+static bool others;		/* other systems run the test at the same time */
+static bool one_name;		/* all processes use only the name "token" */
 
 static unsigned int below(unsigned int n)
 {
@@ -66,10 +66,7 @@ __attribute__((format(printf, 1, 2), noreturn)) static void die(const char *form
 	exit(1);
 }
 
-/*
- * Counts a call. A failed call must have returned one of the listed errors. The list ends with 0.
- *
- */
+/* Counts a call. If it failed, its error must be one of the listed errors. The list ends with 0. */
 static int result(const char *what, const char *name, int answer, ...)
 {
 	int allowed;
@@ -91,9 +88,9 @@ static int result(const char *what, const char *name, int answer, ...)
 }
 
 /*
- * A call may return ESTALE for a name in a directory that another system has moved, or for a name
- * that other systems make and remove all the time (docs/limitations.md). A repeated call, or a call
- * without other systems, must not return ESTALE.
+ * Returns whether to repeat a call. While other systems move a directory or replace a name, a call
+ * for that name may return ESTALE (docs/limitations.md). One of the repeated calls must succeed.
+ * Without other systems, no call may return ESTALE.
  */
 static bool ask_again(int answer, unsigned int *turn)
 {
@@ -120,7 +117,7 @@ static void contended(char *to)
 	in_dir(to, below(DIRS), "n", below(NAMES));
 }
 
-/* --- content that names its writer, and shows whether it is complete -------------------------- */
+/* --- content that shows its writer, and whether it is complete -------------------------------- */
 
 static void write_content(int fd, const char *name)
 {
@@ -141,10 +138,10 @@ static void check_content(int fd, const char *name)
 		die("%s has %zd bytes, not %zu", name, n, sizeof(uint64_t) * WORDS);
 	for (unsigned int i = 0; i < WORDS; i++)
 		if (words[i] != (words[0] ^ i * 0x9e3779b97f4a7c15ull))
-			die("%s is not of one piece: word %u", name, i);
+			die("%s has the content of two writers: word %u differs", name, i);
 }
 
-/* Makes a complete file, under a name that no other process uses. */
+/* Makes a complete file with a name that no other process uses. */
 static void make_private(char *name)
 {
 	in_dir(name, below(DIRS), "private-", me);
@@ -258,7 +255,7 @@ static void do_rename(void)
 }
 
 /*
- * Makes names in contended directories. When a directory moves, all processes must see the new
+ * Makes and removes names in directories that other processes move. All processes must see the new
  * paths.
  */
 static void do_nested(void)
@@ -295,7 +292,7 @@ static void do_token(void)
 	int fd = open(name, O_RDONLY);
 
 	if (fd < 0)
-		die("%s is not there", name);
+		die("%s is missing", name);
 	check_content(fd, name);
 	close(fd);
 	counts[me - first].done++;
@@ -308,7 +305,7 @@ static void do_anchor(void)
 
 	in_dir(name, below(DIRS), "anchor", below(ANCHORS));
 	if (stat(name, &st))
-		die("%s is not there", name);
+		die("%s is missing", name);
 }
 
 static void do_list(void)
@@ -333,9 +330,10 @@ static void do_list(void)
 	closedir(dir);
 	for (n = 0; n < ANCHORS; n++)
 		if (seen[n] != 1)
-			die("listing %s showed anchor%u %u times", name, n, seen[n]);
+			die("the listing of %s showed anchor%u %u times", name, n, seen[n]);
 	if (token != 1 || dots != 2)
-		die("listing %s showed the token %u times, dots %u", name, token, dots);
+		die("the listing of %s showed token0 %u times, and . and .. %u times", name, token,
+		    dots);
 	counts[me - first].done++;
 }
 
@@ -345,7 +343,7 @@ static void (*const works[])(void) = {
 	do_token, do_anchor, do_list,
 };
 
-/* --- before and after ------------------------------------------------------------------------- */
+/* --- the preparation and the final check ------------------------------------------------------ */
 
 static void prepare(void)
 {
@@ -398,7 +396,7 @@ static void remember(const struct stat *st, const char *path)
 	}
 	(*found)->names++;
 	if ((*found)->links != st->st_nlink)
-		die("%s: link count changes while nothing runs", path);
+		die("%s: the link count changed, although no process works", path);
 }
 
 static void count_names(const void *node, VISIT which, int depth)
@@ -407,11 +405,12 @@ static void count_names(const void *node, VISIT which, int depth)
 
 	(void)depth;
 	if ((which == postorder || which == leaf) && s->names != s->links)
-		die("inode %lu (%s) has %lu names, its link count is %lu", (unsigned long)s->ino,
-		    s->name, (unsigned long)s->names, (unsigned long)s->links);
+		die("inode %lu (%s) has %lu names, but its link count is %lu",
+		    (unsigned long)s->ino, s->name, (unsigned long)s->names,
+		    (unsigned long)s->links);
 }
 
-/* Examines every name below a directory, and removes the names if requested. */
+/* Checks every name below a directory, and with @remove, removes the names. */
 static void walk(const char *path, int remove)
 {
 	struct dirent *e;
@@ -430,8 +429,8 @@ static void walk(const char *path, int remove)
 		if (lstat(name, &st))
 			die("lstat %s, which the listing showed", name);
 		if (st.st_ino != e->d_ino)
-			die("%s is inode %lu, listed as %lu", name, (unsigned long)st.st_ino,
-			    (unsigned long)e->d_ino);
+			die("%s is inode %lu, but the listing shows %lu", name,
+			    (unsigned long)st.st_ino, (unsigned long)e->d_ino);
 		names_seen++;
 		if (S_ISDIR(st.st_mode)) {
 			links++;
@@ -446,7 +445,7 @@ static void walk(const char *path, int remove)
 		die("readdir %s", path);
 	closedir(dir);
 	if (own.st_nlink != links)
-		die("%s has link count %lu, not %lu", path, (unsigned long)own.st_nlink,
+		die("%s has link count %lu, but must have %lu", path, (unsigned long)own.st_nlink,
 		    (unsigned long)links);
 }
 
@@ -486,7 +485,7 @@ int main(int argc, char **argv)
 	counts = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (optind + 1 != argc || counts == MAP_FAILED || processes > 4096 / sizeof(*counts) ||
 	    chdir(argv[optind])) {
-		perror("stress: which DIR?");
+		perror("stress: DIR, or another argument, is not valid");
 		return 2;
 	}
 	state = seed;

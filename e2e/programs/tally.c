@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Counts in the first word of each page of a file, through a mapping, until STOP appears. If a
- * count differs from the last stored one, another program has overwritten it.
+ * Adds 1 to the first word of each page of a mapped file, again and again, until STOP exists. If a
+ * word differs from its last stored count, another program has overwritten it, and tally fails.
  *
  *   tally FILE STOP
  */
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 			volatile uint64_t *count = (volatile uint64_t *)(mem + page * PAGE);
 
 			if (*count != round) {
-				fprintf(stderr, "tally: page %llu: %llu, not %llu\n",
+				fprintf(stderr, "tally: page %llu has %llu, but must have %llu\n",
 					(unsigned long long)page, (unsigned long long)*count,
 					(unsigned long long)round);
 				return 1;

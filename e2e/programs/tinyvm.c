@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Runs a VM with one page of code. The VM's memory is a part of a file, mapped as a VMM maps it.
- * The program tests what a hostile kernel in the VM can do.
+ * Runs a VM with one page of code, and one page of FILE as memory, mapped as a VMM maps it. So the
+ * program tests what a hostile kernel in the VM can do. The guest loads a byte from the page at the
+ * offset AT of FILE, and stores to it.
  *
- *   tinyvm rw FILE AT          it stores there
- *   tinyvm ro FILE AT          the file is open for reading, and KVM maps it read-only
- *   tinyvm lie FILE AT         the file is open for reading, and KVM maps it as writable
- *   tinyvm loop FILE AT STOP   it stores there all the time, until STOP appears
+ *   tinyvm rw FILE AT          FILE is open for writing
+ *   tinyvm ro FILE AT          FILE is open for reading, and KVM gets a read-only slot
+ *   tinyvm lie FILE AT         FILE is open for reading, but KVM gets a writable slot
+ *   tinyvm loop FILE AT STOP   as rw, but the guest stores all the time, until STOP exists
  *
- * Prints the byte that it read there, and the result of the store: "stored", "mmio" (it left the VM
- * as an access to no memory), or "fault" (KVM has no writable page).
+ * The program prints the loaded byte, and the result of the store: "stored", "mmio" (KVM treats the
+ * store as an access to a device), or "fault" (KVM finds no writable page).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,7 +30,7 @@
 #define SAW_PORT	0x10
 #define STORED_PORT	0x11
 
-/* ds = 0x1000; out SAW_PORT, [0]; again: [0] = 'X'; out STORED_PORT; jmp again */
+/* The guest's code sends the byte to SAW_PORT, and then stores 'X' and writes to STORED_PORT. */
 static const unsigned char code[] = {
 	0xb8, 0x00, 0x10,		/* mov ax, 0x1000 */
 	0x8e, 0xd8,			/* mov ds, ax */
@@ -86,7 +87,7 @@ static int make_cpu(int vm)
 	return cpu;
 }
 
-/* Runs the VM. Returns false, after printing the reason, if the VM has ended. */
+/* Runs the VM until its next exit. If that ends the VM, prints the reason and returns 0. */
 static int goes_on(int cpu, struct kvm_run *run, const char *stop)
 {
 	if (ioctl(cpu, KVM_RUN, 0)) {

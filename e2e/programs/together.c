@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Measures the costs that several systems on one file system cause each other. Each system runs one
- * process. The process prints "ready" when it is prepared, and begins when it reads a line, so that
- * all begin together.
+ * Measures how much several systems on one file system slow each other down. Each system runs one
+ * process. The process prints "ready" after its preparation, and begins when it reads a line. So
+ * all processes begin together.
  *
- *   together rate OPERATION DIR NAME MS      repeats it for that many milliseconds:
- *                                            "CALLS NANOSECONDS"
- *       create     make and remove files NAME-... in DIR
- *       stat       of DIR/NAME
- *       write      4 KiB into DIR/NAME, one block after the other of 1 MiB
- *   together ring KIND FILE WHO COUNT        two systems (WHO: 0, 1) follow each other around a
- *                                            ring of three locks; KIND: flock, posix
- *   together pass FILE WHO COUNT             two systems write a number each, and wait by reading
- *                                            until the other one has written the same
- *   together cut FILE LENGTH COUNT           cuts off that many bytes of a file that others map
- *   together map FILE                        maps it, and reads all of it, until killed
+ *   together rate OPERATION DIR NAME MS      repeats OPERATION for MS milliseconds, and prints
+ *                                            "CALLS NANOSECONDS"; OPERATION is:
+ *       create     makes and removes the files DIR/NAME-0, DIR/NAME-1, ...
+ *       stat       calls stat() of DIR/NAME
+ *       write      writes 4 KiB to the next block of DIR/NAME, which has 1 MiB
+ *   together ring KIND FILE WHO COUNT        two systems (WHO 0 and 1) follow each other around a
+ *                                            ring of three locks of KIND flock or posix
+ *   together pass FILE WHO COUNT             each of two systems writes a number, and reads until
+ *                                            the other system has written the same number
+ *   together cut FILE LENGTH COUNT           truncates a file of LENGTH bytes that others map
+ *   together map FILE                        maps FILE, and reads all of it, until a signal
  *
- * ring, pass and cut print "COUNT MEDIAN P99 LONGEST", in nanoseconds. For ring and pass that is
- * half of the time from one turn to the next one, because the other system has had a turn in
- * between.
+ * ring, pass and cut print "COUNT MEDIAN P99 LONGEST" in nanoseconds. ring and pass print half of
+ * the time between two turns of this system, because the other system has one turn in between.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -39,9 +38,8 @@
 #define BLOCKS	256
 #define LOCKS	3
 #define SECOND	1000000000ull
-#define PATIENCE (5 * SECOND) /* a change that is not visible by then never becomes visible */
-#define BUDGET	(15 * SECOND) /* limit for all turns: the program makes fewer turns if each takes
-#long */
+#define PATIENCE (5 * SECOND) /* after this time, the program gives up waiting for a change */
+#define BUDGET	(15 * SECOND) /* the time limit of all turns: slow turns reduce their number */
 
 static char block[BLOCK];
 
@@ -205,8 +203,8 @@ static void turn(unsigned int which, int on)
 }
 
 /*
- * Each system takes the lock that the other system has just released. So each step of a system
- * waits for a step of the other one.
+ * Each system takes the lock that the other system has just released. So each step of one system
+ * waits for a step of the other system.
  */
 static void ring(const char *kind, const char *path, unsigned int who)
 {
@@ -280,7 +278,7 @@ static void fill(size_t len)
 			die("write");
 }
 
-/* Gives systems that map the file time to read it again. */
+/* Before each truncation, other systems get 20 ms to read the file through their mappings. */
 static void cut(const char *path, size_t len)
 {
 	file = opened(path);

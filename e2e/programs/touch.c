@@ -2,12 +2,13 @@
 /*
  * Counts the instructions of the first access to every page of a mapped file.
  *
- *   touch make FILE MIB             a file of that size, written 1 MiB at a time
- *   touch read|write FILE MIB       map it, touch each page of 4 KiB once: "PAGES INSTRUCTIONS" of
- *                                   all touches
- *   touch read-4k|write-4k ...      the same, mapped where no large page can be: not at 2 MiB
+ *   touch make FILE MIB             makes a file of that size, and writes 1 MiB per call
+ *   touch read|write FILE MIB       maps FILE, accesses each page of 4 KiB once, and prints "PAGES
+ *                                   INSTRUCTIONS", the instructions of all accesses
+ *   touch read-4k|write-4k ...      the same, but at an address that is no multiple of 2 MiB, so
+ *                                   that the kernel cannot use large pages
  *
- * The program measures the cost of the loop with present pages in the same way, and subtracts it.
+ * The program runs the loop a second time, when all pages are present, and subtracts that cost.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

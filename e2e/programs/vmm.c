@@ -3,31 +3,40 @@
  * A virtual machine monitor without devices. The VM has one processor, 2 MiB of memory for a few
  * instructions and page tables, and a volume at the volume's own physical address.
  *
- *   vmm run KIND REGION ACTION...    a VM with these actions, in this order
- *   vmm fence KIND REGION@UUID ADDRESS WAY    a VM has read everything and writes there all the
- *                                    time; it is fenced: killed (WAY: kill), or by file WAY
- *   vmm fence KIND REGION ADDRESS revoke      the volume is only taken from it
- *   vmm revoke REGION PID            take the volume from a monitor's VM (0: from all)
+ *   vmm run KIND REGION ACTION...             runs a VM with these actions, in this order
+ *   vmm fence KIND REGION@UUID ADDRESS WAY    starts a VM whose guest reads the whole volume, and
+ *                                             then stores to ADDRESS all the time; fences the VM:
+ *                                             kills it (WAY is kill), or writes to the file WAY
+ *   vmm fence KIND REGION ADDRESS revoke      the same, but only takes the volume from the VM
+ *   vmm revoke REGION PID                     takes the volume from the VM of the monitor PID, or
+ *                                             from all VMs if PID is 0
  *
- * KIND: stock (a memory slot over a mapping of REGION), identity or readonly (an identity slot: the
- * monitor maps nothing), and after a colon, by default all of the volume, FROM,SIZE in MiB.
+ * KIND is stock (a memory slot over a mapping of REGION), identity, or readonly. The last two use
+ * an identity slot, so the monitor maps nothing. KIND:FROM,SIZE gives the VM only a part of the
+ * volume, in MiB.
  *
- * ACTION: write16|write32|write64 ADDRESS PAGES    the guest, in that mode, writes a pattern there
- *         sum        the guest adds up the first words of all pages; compared with those of REGION
- *         prefault   KVM_PRE_FAULT_MEMORY for all of it
- *         churn      makes and removes mappings at addresses that a slot without address might use
- *         spin ADDRESS    the guest increments a word until something stops it
- *         log | dirty     dirty logging begins | the number of pages written to since
- *         drop | slot     removes the slot | makes it again, with a new opening if necessary
- *         pairing|out|in|exchange|tables ADDRESS    for the guest, KVM itself writes there | reads
- *                    | writes | compares and exchanges | finds the guest's topmost table
- *         leave      closes REGION permanently
- *         await FILE      waits until FILE exists
- *         stats      its cost so far
+ * ACTION is:
+ *   write16|write32|write64 ADDRESS PAGES   the guest, in that mode, stores a pattern
+ *                   to PAGES pages from ADDRESS on
+ *   sum             the guest adds the first words of all pages; the monitor compares the sum with
+ *                   REGION's
+ *   prefault        calls KVM_PRE_FAULT_MEMORY for the whole slot
+ *   churn           makes and removes mappings at addresses that an identity slot might use wrongly
+ *   spin ADDRESS    the guest increments a word until an error ends the VM
+ *   log             starts dirty logging
+ *   dirty           prints the number of pages that were written since the last log or dirty
+ *   drop            removes the slot
+ *   slot            makes the slot again, and opens the volume to the VM if necessary
+ *   pairing|out|in|exchange|tables ADDRESS  the guest makes KVM itself write there, read, write,
+ *                   compare and exchange, or find the guest's topmost page table there
+ *   leave           closes REGION permanently
+ *   await FILE      waits until FILE exists
+ *   stats           prints the numbers of faults and pages, and the size of the page tables
  *
- * Each action prints a line: its name, us, and its result. For fence: us from its beginning to the
- * guest's last store, by the guest's clock (negative: the store was earlier), and until the host
- * has fenced the system of that VM, which must exist (revoke: until it is done).
+ * Most actions print a line: the name, the time in us, and the result. fence prints two times in
+ * us, both since it began to fence. The first is the time of the guest's last store, by the guest's
+ * clock; it is negative if the store was earlier. The second is the time at which the mount table
+ * shows that the VM's system is fenced; for revoke, the time at which the call returned.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -51,7 +60,7 @@
 
 #include "../../kernel/core/format/format.h"
 
-/* Definitions of kvm-patches, and of kernels that are newer than the build system's headers. */
+/* Definitions of kvm-patches, and of kernels newer than the headers of the build system. */
 #define MEM_IDENTITY		(1u << 15)
 #define CAP_IDENTITY		1000
 #define EXIT_MEMORY_FAULT	39
@@ -80,16 +89,16 @@ struct open_to_vm {
 /* Addresses of the guest in its first slot. */
 enum { LOW_SIZE = 2 << 20, PML4 = 0x1000, PDPT = 0x2000, PAE_PDPT = 0x3000, PD_LOW = 0x4000,
        PD_WINDOW = 0x5000, CODE = 0x10000, PDS = 0x20000 };
-#define WINDOW			0xc0000000u	/* address at which 32-bit code sees the volume */
+#define WINDOW			0xc0000000u	/* where 16-bit and 32-bit code sees the volume */
 #define GIBS_MAX		((LOW_SIZE - PDS) / 4096)
 
-/* These routines access ecx addresses from edi on, in steps of edx. They end with ecx = 0. */
+/* The first routines access ecx addresses from edi on, in steps of edx. They end with ecx = 0. */
 asm(".pushsection .rodata\n"
     "write64: 1: lea (%rdi,%rsi), %rax; mov %rax, (%rdi); add %rdx, %rdi; dec %rcx; jnz 1b; hlt\n"
     "sum64: xor %eax, %eax; 1: add (%rdi), %rax; add %rdx, %rdi; dec %rcx; jnz 1b; hlt\n"
     "spin64: 1: incq (%rdi); jmp 1b\n"
     "stamp64: 1: rdtsc; shl $32, %rdx; or %rdx, %rax; mov %rax, (%rdi); jmp 1b\n"
-    /* These routines get the address in rdi or rsi, and rcx = 1. */
+    /* The next routines get the address in rdi. rcx is 1. */
     "pairing64: mov $9, %eax; mov %rdi, %rbx; xor %ecx, %ecx; vmmcall; hlt\n"
     "out64: mov %rdi, %rsi; mov $0x80, %dx; rep outsb; hlt\n"
     "in64: mov $0x80, %dx; rep insb; hlt\n"
@@ -107,7 +116,7 @@ extern const char pairing64[], out64[], in64[], exchange64[], tables64[];
 
 static struct machine {
 	int kvm, vm, vcpu, region;
-	char kind;			/* s, i or r */
+	char kind;			/* the first letter of KIND: s, i or r */
 	uint64_t base;			/* physical address of the volume */
 	uint64_t from, size;		/* offset of the slot in the volume */
 	uint64_t volume;
@@ -189,10 +198,7 @@ static void map_gib(unsigned int pd, uint64_t gpa)
 		entries[i] = (gpa + i * 2 * MIB) | 0x83;
 }
 
-/*
- * Makes page tables. The first GiB, and for 64-bit code the volume, are mapped to equal addresses.
- *
- */
+/* Makes page tables that map the first GiB, and for 64-bit code the volume, to equal addresses. */
 static void make_page_tables(void)
 {
 	uint64_t *pml4 = (void *)(m.low + PML4), *pdpt = (void *)(m.low + PDPT);
@@ -255,7 +261,7 @@ static void create(void)
 	set_cpuid();
 }
 
-/* Makes the processor run @code, in a mode of @bits, over @pages from @gpa on, for @pattern. */
+/* Lets the processor run @code in a mode of @bits, for @pages pages from @gpa on, with @pattern. */
 static void prepare(const char *code, int bits, uint64_t gpa, uint64_t pages, uint64_t pattern)
 {
 	struct kvm_segment data = { .limit = ~0u, .type = 3, .present = 1, .s = 1, .db = 1, .g = 1,
@@ -292,7 +298,7 @@ static struct kvm_regs registers(void)
 	return regs;
 }
 
-/* Runs until the guest halts (returns NULL) or cannot continue (returns the reason). */
+/* Runs the guest. Returns NULL if it halts, and the reason if it cannot continue. */
 static const char *run(void)
 {
 	const struct memory_fault *fault = (const void *)&m.run->hw;
@@ -338,7 +344,7 @@ static uint64_t read_word(uint64_t at)
 	return word;
 }
 
-/* Checks by an access of the host that the guest's pattern is in memory. */
+/* Checks, by reading REGION in the host, that the guest's pattern is in memory. */
 static void verify(int bits, uint64_t gpa, uint64_t pages)
 {
 	uint64_t mask = bits == 64 ? ~0ull : ~0u, i, at;
@@ -348,7 +354,7 @@ static void verify(int bits, uint64_t gpa, uint64_t pages)
 		if ((read_word(at - m.base) & mask) == ((at + KEY) & mask))
 			continue;
 		errno = EILSEQ;
-		die("page 0x%llx has 0x%llx", (unsigned long long)at,
+		die("the page at 0x%llx has 0x%llx instead of the pattern", (unsigned long long)at,
 		    (unsigned long long)read_word(at - m.base));
 	}
 }
@@ -392,8 +398,8 @@ static void do_prefault(void)
 }
 
 /*
- * Makes mappings at all addresses that a monitor might use for a slot without an address of its
- * own.
+ * An identity slot has the address 0, and KVM must not use the monitor's mappings for it. So this
+ * makes mappings at the addresses that the slot would have.
  */
 static void do_churn(void)
 {
@@ -407,7 +413,7 @@ static void do_churn(void)
 			p = mmap((void *)at, PAGE, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 			if (p == MAP_FAILED)
-				continue; /* memory of this program */
+				continue; /* the program uses this address */
 			*p = 1;
 			munmap(p, PAGE);
 		}
@@ -424,7 +430,7 @@ static void do_spin(uint64_t gpa)
 	printf("spin %.0f %s\n", now() - start, run() ?: "done");
 }
 
-/* Runs the guest with a device that accepts writes to ports, and returns 0x5a for one read. */
+/* Runs the guest with a port that accepts one write, or returns 0x5a for one read. */
 static const char *run_with_port(void)
 {
 	const char *why = run();
@@ -437,8 +443,8 @@ static const char *run_with_port(void)
 }
 
 /*
- * The emulator requests bytes that it cannot read. With the expected value, it continues with the
- * exchange.
+ * KVM's emulator asks the monitor for bytes that it cannot read. This returns the value that the
+ * guest expects, so that the emulator continues with the exchange.
  */
 static const char *run_exchange(void)
 {
@@ -509,7 +515,7 @@ static uint64_t kib_of(const char *path, const char *name)
 	return value;
 }
 
-/* Makes each processor add its part to the kernel's sums. */
+/* Makes each processor add its counters to the kernel's sums. */
 static void refresh_sums(void)
 {
 	int fd = open("/proc/sys/vm/stat_refresh", O_WRONLY | O_CLOEXEC);
@@ -536,7 +542,7 @@ static void do_stats(void)
 
 /* --- commands --------------------------------------------------------------------------------- */
 
-/* Opens the volume's file, whose superblock has the address. @kind may contain FROM,SIZE in MiB. */
+/* Opens the volume's file. @kind may contain FROM,SIZE in MiB. */
 static void open_region(const char *kind, const char *path)
 {
 	const char *part = strchr(kind, ':');
@@ -558,7 +564,7 @@ static void open_region(const char *kind, const char *path)
 	if (!m.base || m.base + m.volume > 512 * GIB || m.volume > (GIBS_MAX - 1) * GIB ||
 	    m.from + m.size > m.volume) {
 		errno = ERANGE;
-		die("VOLUME_BASE, or the part");
+		die("the address VOLUME_BASE, or the part FROM,SIZE, is outside the limits");
 	}
 }
 
@@ -655,7 +661,7 @@ static void share_clock(void)
 		die("the guest's clock");
 }
 
-/* Starts a VM in its own process, and returns when the guest writes the time. */
+/* Starts a VM in a child process, and returns when the guest has begun to store the time. */
 static pid_t start_writing(uint64_t at)
 {
 	uint64_t before = read_word(at), start = __rdtsc();
@@ -678,12 +684,12 @@ static pid_t start_writing(uint64_t at)
 		usleep(1000);
 	if (read_word(at) < start || read_word(at) > __rdtsc()) {
 		errno = ETIME;
-		die("the guest's clock is another");
+		die("the guest's clock differs from the host's");
 	}
 	return child;
 }
 
-/* The system of a VM, in the mount table. */
+/* The slot of a VM's system in the mount table. */
 struct member {
 	unsigned int slot;
 	uint64_t at, state;
@@ -721,14 +727,11 @@ static struct member find_member(const char *path)
 			return found;
 	}
 	errno = ENOENT;
-	die("a system of that machine");
+	die("no live system of that machine is in the mount table");
 	return found;
 }
 
-/*
- * Begins to fence a VM. After the state of its system has changed, no part of the VM may write any
- * more.
- */
+/* Begins to fence a VM. When the state of its system changes, the VM must have stopped writing. */
 static void begin_to_fence(const char *way, pid_t child, const struct member *member)
 {
 	int fd;
@@ -751,15 +754,15 @@ static void begin_to_fence(const char *way, pid_t child, const struct member *me
 #define FENCED_WITHIN_US	10e6
 
 /*
- * Waits until the state of the VM's system changes. On a machine with one processor, the processes
- * that must end need that processor. So this function checks only once per tick of the clock.
+ * Waits until the state of the VM's system changes. It sleeps between its checks: on a machine with
+ * one processor, the processes that must end need that processor.
  */
 static double await_death(const struct member *member, double start)
 {
 	while (read_word(member->at) == member->state) {
 		if (now() - start > FENCED_WITHIN_US) {
 			errno = ETIME;
-			die("it is not fenced");
+			die("the VM's system is not fenced after 10 s");
 		}
 		usleep(100);
 	}
@@ -788,7 +791,7 @@ static int fence(const char *kind, const char *path, uint64_t gpa, const char *w
 	rate = (__rdtsc() - began) / (now() - start);
 	if (read_word(at) != last) {
 		errno = EILSEQ;
-		die("it writes on");
+		die("the guest still writes");
 	}
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
@@ -819,6 +822,6 @@ int main(int argc, char **argv)
 		return fence(argv[2], argv[3], number(argv + 4), argv[5]);
 	if (argc == 4 && !strcmp(argv[1], "revoke"))
 		return take_back(argv[2], atoi(argv[3]));
-	fprintf(stderr, "vmm: see the top of its source\n");
+	fprintf(stderr, "usage: vmm run|fence|revoke ... (vmm.c lists the arguments)\n");
 	return 2;
 }

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Runs processes that other systems may keep waiting.
+ * Runs processes that wait for other systems.
  *
- *   waiters flock DIR COUNT wait|each|keep
- *	locks DIR/0, DIR/1, ...: from COUNT threads, which wait; or one after the other, without
- *	waiting, and unlocks each; or the same, but keeps all of them and reports that
+ *   waiters flock DIR COUNT wait
+ *	starts COUNT threads, which wait for locks of DIR/0, DIR/1, ...
+ *   waiters flock DIR COUNT each
+ *	locks and unlocks these files, one after the other, without waiting
+ *   waiters flock DIR COUNT keep
+ *	locks these files without waiting, and keeps the locks
  *   waiters posix FILE
- *	locks FILE by fcntl() without waiting; the status says whether it could
+ *	locks FILE by fcntl() without waiting; exits with 1 if FILE is locked
  *   waiters exec FILE GO
  *	locks FILE by fcntl(), with a descriptor that execve() closes; becomes `sleep 600` when the
  *	file GO exists
  *   waiters trace PID
  *	begins to trace that process, and ends
  *   waiters fill FILE GO
- *	maps FILE, stores its arguments (as ps shows them) to its first page, and a byte to its
- *	second one when the file GO exists; another thread maps memory then
+ *	maps FILE, and moves the process's arguments, as ps shows them, to FILE's first page; when
+ *	the file GO exists, stores a byte to FILE's second page, while another thread calls mmap()
  *   waiters again FILE
- *	stores to the first page of FILE again and again; other threads remove that page, and
- *	map memory, without end
+ *	stores to the first page of FILE again and again; other threads free that page, and call
+ *	mmap(), again and again
  *   waiters store FILE
- *	stores to the first page of FILE by a mapping
+ *	stores to the first page of FILE through a mapping
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -114,8 +117,8 @@ static int trace(pid_t pid)
 }
 
 /*
- * Takes mmap_lock as a writer. If a page fault keeps this thread waiting, each reader of the
- * process's state in /proc waits, too.
+ * mmap() takes mmap_lock as a writer. While a page fault makes this thread wait, each reader of the
+ * process's state in /proc waits behind it.
  */
 static void *map_something(void *arg)
 {
@@ -126,7 +129,7 @@ static void *map_something(void *arg)
 	return arg;
 }
 
-/* Moves this process's command line, as ps shows it, into the file. */
+/* Moves the command line of this process, as ps shows it, to the mapped file. */
 static void show_as_name(volatile unsigned char *p)
 {
 	p[0] = 'x';
@@ -169,7 +172,7 @@ static void *remove_again(void *arg)
 	return arg;
 }
 
-/* Each call waits for page faults that hold mmap_lock, and keeps other threads waiting. */
+/* Each mmap() waits for page faults, which hold mmap_lock, and makes later faults wait. */
 static void *map_again(void *arg)
 {
 	for (;; usleep(1000)) {

@@ -194,7 +194,8 @@ TEST("data", truncate_and_extend)
 	int fd = filled_file("f", 3 * PAGE, 1);
 
 	OK(ftruncate(fd, PAGE + 100));
-	CHECK(size_of("f") == PAGE + 100 && stat_of("f").st_blocks <= 24);	/* and a table */
+	/* The file has two pages and one table. */
+	CHECK(size_of("f") == PAGE + 100 && stat_of("f").st_blocks <= 24);
 	OK(ftruncate(fd, 5 * PAGE));
 	CHECK(range_is(fd, 0, PAGE + 100, 1));
 	CHECK(range_zero(fd, PAGE + 100, 4 * PAGE - 100));
@@ -277,7 +278,7 @@ TEST("data", fallocate_allocates)
 	FAILS(fallocate(fd, FALLOC_FL_PUNCH_HOLE, 0, PAGE), EOPNOTSUPP);
 }
 
-/* Preallocated pages hold written zeroes: data, according to docs/limitations.md. */
+/* Preallocated pages hold written zeroes, so they count as data (docs/limitations.md). */
 TEST("data", preallocated_is_data)
 {
 	int fd = make_file("f", "", 0);
@@ -430,7 +431,7 @@ TEST("data", full_volume)
 	int fd = make_file("big", "", 0), i;
 	ssize_t n;
 
-	/* Larger sizes would need a larger volume. The scenario sets the volume's size. */
+	/* Fills the volume, however large the scenario has made it. */
 	while ((n = write(fd, buf, MIB)) > 0)
 		;
 	CHECK(n == -1 && errno == ENOSPC);
@@ -443,7 +444,7 @@ TEST("data", full_volume)
 			break;
 	}
 	CHECK(i < 10000 && errno == ENOSPC);
-	OK(unlink("big"));				/* this must always work */
+	OK(unlink("big"));				/* a full volume allows removals */
 	close(fd);
 	fd = make_file("after", buf, MIB);
 	CHECK(pread(fd, buf, MIB, 0) == MIB && is_zero(buf, MIB));

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * posix_matrix DIRECTORY [SUBJECT | NAME | !NAME | -NAME]...: runs all tests, the tests of a
- * subject, or one test. !NAME: this test must fail, because the file system must refuse its calls.
- * -NAME: omits this test; such arguments come first.
+ * posix_matrix DIRECTORY [SUBJECT | NAME | !NAME | -NAME]...
+ *
+ * Runs all tests, the tests of each SUBJECT, or the test NAME. The test !NAME must fail, because
+ * the file system must refuse its calls. The test -NAME does not run. Give -NAME before the other
+ * arguments.
  */
 #include <ftw.h>
 #include <grp.h>
@@ -97,7 +99,7 @@ bool exists(const char *name)
 
 void wait_tick(void)
 {
-	/* the resolution of time stamps is the kernel's tick */
+	/* Time stamps advance by ticks of the kernel's clock. */
 	struct timespec t = { 0, 20000000 };
 
 	nanosleep(&t, NULL);
@@ -229,13 +231,13 @@ static bool to_fail(const struct test *t, char **names)
 	return false;
 }
 
-/* A test that must fail passes if it fails. */
+/* Returns 0 if the test had the expected outcome: for !NAME, a failure. */
 static int judge(const struct test *t, int result, char **names)
 {
 	if (!to_fail(t, names) || result == SKIPPED)
 		return result;
 	if (!result)
-		printf("%s was to fail\n", t->name);
+		printf("%s passed, but must fail\n", t->name);
 	return !result;
 }
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Tests of mmap(): coherence with read() and write(), holes, the end of the file, private copies.
- *
- */
+/* Tests of mmap(): coherence with read() and write(), holes, the file's end, private copies. */
 #include <linux/falloc.h>
 #include <linux/fs.h>
 #include <signal.h>
@@ -77,7 +74,7 @@ TEST("mmap", hole_filled_through_another_mapping)
 	CHECK(stat_of("f").st_blocks == 8);
 }
 
-/* Maps a hole larger than the largest page of zeroes. Stores into the hole show immediately. */
+/* The hole is larger than the largest page of zeroes. Both mappings see each store at once. */
 TEST("mmap", large_hole)
 {
 	const size_t len = 2048 * PAGE;
@@ -95,7 +92,7 @@ TEST("mmap", large_hole)
 	CHECK(p[1300 * PAGE] == 'b' && q[1300 * PAGE] == 'b');
 	q[1301 * PAGE] = 'c';				/* a private copy */
 	CHECK(p[1301 * PAGE] == 0 && pread(fd, &c, 1, 1301 * PAGE) == 1 && c == 0);
-	CHECK(stat_of("f").st_blocks <= 64);		/* two pages, and their tables */
+	CHECK(stat_of("f").st_blocks <= 64);		/* two pages and their tables */
 	CHECK(is_zero(p, 700 * PAGE) && is_zero(p + 701 * PAGE, 599 * PAGE));
 	CHECK(is_zero(p + 1301 * PAGE, 747 * PAGE) && is_zero(q + 1302 * PAGE, 746 * PAGE));
 	OK(fallocate(fd, 0, 0, (off_t)len));
@@ -147,7 +144,7 @@ TEST("mmap", private_copies)
 	CHECK(pwrite(fd, "Y", 1, 1) == 1);
 	CHECK(p[0] == 'X' && p[1] == 'b');
 	p = map(fd, PAGE, RW, MAP_PRIVATE);
-	CHECK(p[1] == 'Y');			/* read first, then written */
+	CHECK(p[1] == 'Y');			/* reads the page, and then stores to it */
 	p[1] = 'Z';
 	CHECK(pread(fd, &c, 1, 1) == 1 && c == 'Y');
 }
@@ -206,7 +203,7 @@ static void touch_spare(void)
 	printf("%d", p[3 * PAGE]);
 }
 
-/* Pages that were mapped by the fault of another page look as if each had its own fault. */
+/* One fault may map several pages. Each must behave as if its own fault had mapped it. */
 TEST("mmap", neighbours_of_a_page)
 {
 	char *p, *q, *own;
@@ -216,7 +213,7 @@ TEST("mmap", neighbours_of_a_page)
 	OK(fallocate(beyond_fd, FALLOC_FL_KEEP_SIZE, 0, 16 * PAGE));
 	for (i = 0; i < 3; i++)
 		CHECK(pwrite(beyond_fd, "shared" + i, 1, i * PAGE) == 1);
-	/* the file has pages there, but its size is smaller */
+	/* The file has allocated pages beyond its size. */
 	dies_of(SIGBUS, touch_spare);
 	OK(ftruncate(beyond_fd, 16 * PAGE));
 	p = map(beyond_fd, 16 * PAGE, RW, MAP_SHARED);
@@ -540,10 +537,7 @@ TEST("mmap", other_process_looks_at_copies)
 	OK(kill(pid, SIGKILL));
 }
 
-/*
- * Memory behind the mapping does not belong to the file, even if the file has data at that offset.
- *
- */
+/* An access beyond the mapping's end does not reach the file, even if the file has data there. */
 TEST("mmap", other_process_looks_beyond)
 {
 	char buf[20], *room = OK(mmap(NULL, 2 * PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -571,7 +565,7 @@ static void read_all(const char *path)
 	OK(close(fd));
 }
 
-/* Some calls search a mapping for pages or large pages. They find none, and do no harm. */
+/* Some calls search a mapping for struct pages or large pages. They find none, and do no harm. */
 static void looked_at(char *p, size_t len)
 {
 	struct iovec mine = { NULL, 8 }, theirs = { p + 10 * PAGE, 8 };
@@ -586,7 +580,7 @@ static void looked_at(char *p, size_t len)
 	FAILS(vmsplice(go[1], &theirs, 1, 0), EFAULT);
 	close(go[0]);
 	close(go[1]);
-	madvise(p, len, MADV_COLD);		/* the kernel may refuse this */
+	madvise(p, len, MADV_COLD);		/* the kernel may refuse these four */
 	madvise(p, len, MADV_PAGEOUT);
 	madvise(p, len, MADV_FREE);
 	madvise(p, len, MADV_COLLAPSE);
@@ -641,7 +635,7 @@ TEST("mmap", freeze_stops_stores)
 		_exit(0);
 	}
 	usleep(300000);
-	early = p[0];				/* nothing may fail before the thaw */
+	early = p[0];				/* a check that fails here would leave it frozen */
 	OK(ioctl(fd, FITHAW, 0));
 	CHECK(!frozen && pid > 0 && waitpid(pid, &status, 0) == pid && !status);
 	CHECK(early == 'a' && p[0] == 'b');

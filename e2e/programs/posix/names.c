@@ -176,7 +176,7 @@ TEST("names", rename_replaces)
 	fd = OK(open("b", O_RDONLY));
 	CHECK(read(fd, buf, 1) == 1 && *buf == 'a');
 	OK(link("b", "c"));
-	OK(rename("b", "c"));		/* both names lead to the same file: nothing happens */
+	OK(rename("b", "c"));		/* no change: both names are of one file */
 	CHECK(exists("b") && exists("c"));
 }
 

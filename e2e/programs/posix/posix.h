@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The POSIX matrix: one small test for each expectation of a file system's users. A test runs in a
- * process and a new directory of its own. It ends at the first failed check.
+ * The POSIX matrix: one small test for each expectation of a file system's users. Each test has its
+ * own process and its own new directory. It ends at the first failed check.
  */
 #ifndef POSIX_H
 #define POSIX_H
@@ -48,9 +48,9 @@ void failed(const char *file, int line, const char *what) __attribute__((noretur
 #define FAILS(x, err) __extension__ ({					\
 	errno = 0;							\
 	if ((long)(x) != -1 || errno != (err))				\
-		failed(__FILE__, __LINE__, #x " is to fail with " #err); })
+		failed(__FILE__, __LINE__, #x " must fail with " #err); })
 
-/* Counts and reports a feature that this kernel lacks. */
+/* Ends a test for a feature that this kernel lacks, and prints why. The summary counts the test. */
 void skip(const char *why) __attribute__((noreturn));
 
 int make_file(const char *name, const void *data, size_t len);	/* open, read and write */
@@ -63,10 +63,10 @@ bool exists(const char *name);
 void wait_tick(void);			/* sleeps until new time stamps differ from earlier ones */
 bool later(struct timespec a, struct timespec b);
 bool same_time(struct timespec a, struct timespec b);
-/* Runs @fn in a child as this user, without capabilities; it must succeed. */
+/* Runs @fn in a child process as this user, without capabilities. The child must succeed. */
 void as_user(uid_t uid, gid_t gid, void (*fn)(void));
 void in_child(void (*fn)(void));
-/* Runs @fn in a child that must die of this signal. */
+/* Runs @fn in a child process. The signal @sig must end the child. */
 void dies_of(int sig, void (*fn)(void));
 
 #define MIB (1024L * 1024)

@@ -146,7 +146,7 @@ TEST("xattr", access_acl)
 	OK(setxattr("f", "system.posix_acl_access", &for_1000, sizeof(for_1000), 0));
 	as_user(1000, 1000, may);
 	as_user(1001, 1001, may_not);
-	/* the group bits of the mode show the mask */
+	/* The mode's group bits show the ACL's mask. */
 	CHECK((stat_of("f").st_mode & 0777) == 0660);
 	CHECK(getxattr("f", "system.posix_acl_access", &back, sizeof(back)) == sizeof(back));
 	CHECK(!memcmp(&back, &for_1000, sizeof(back)));
@@ -166,7 +166,7 @@ TEST("xattr", default_acl_is_inherited)
 	OK(mkdir("d", 0755));
 	OK(setxattr("d", "system.posix_acl_default", &for_1000, sizeof(for_1000), 0));
 	close(OK(open("d/f", O_CREAT | O_RDWR, 0666)));
-	/* the ACL applies instead of the umask */
+	/* The default ACL replaces the umask. */
 	CHECK((stat_of("d/f").st_mode & 0777) == 0660);
 	CHECK(getxattr("d/f", "system.posix_acl_access", &back, sizeof(back)) == sizeof(back));
 	CHECK(back.e[1].id == 1000 && back.e[1].perm == 6);

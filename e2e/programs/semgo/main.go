@@ -2,11 +2,12 @@
 
 // Command semgo uses shared semaphores of /mnt/sg by the package for Go.
 //
-//	semgo all                           owners of locks, and durations of waits
-//	semgo count NAME FILE GOROUTINES N  each N times, with a mutex: two words of FILE + 1
-//	semgo after NAME                    locks a mutex whose owner has died, and reports that
-//	semgo time NAME N                   ns for locking and unlocking once, by a handle and by
-//	a thread
+//	semgo all                           checks owners of locks, and durations of waits
+//	semgo count NAME FILE GOROUTINES N  each goroutine adds 1 to two words of FILE, N times,
+//	                                    under a mutex
+//	semgo after NAME                    locks a mutex whose owner has died, and reports this
+//	semgo time NAME N                   prints the ns of one lock and unlock: of a mutex that a
+//	                                    handle owns, and of one that a thread owns
 package main
 
 import (
@@ -32,10 +33,10 @@ func must(err error) {
 	}
 }
 
-// gives expects exactly this error.
+// gives exits with 1 unless err is the error want.
 func gives(what string, want, err error) {
 	if !errors.Is(err, want) {
-		must(fmt.Errorf("%s: %v, not %v", what, err, want))
+		must(fmt.Errorf("%s: got %v, want %v", what, err, want))
 	}
 }
 
@@ -56,14 +57,14 @@ func locks(o stargate.Options) {
 	const name = "go-mutex"
 	m, other := mutex(name, o), mutex(name, o)
 	must(m.Lock(stargate.Try))
-	gives("by the same handle", stargate.ErrBusy, m.Lock(stargate.Try))
-	gives("by another one", stargate.ErrBusy, other.Lock(stargate.Try))
-	gives("... not its own", syscall.EPERM, other.Unlock())
+	gives("a second lock by the same handle", stargate.ErrBusy, m.Lock(stargate.Try))
+	gives("a lock by another handle", stargate.ErrBusy, other.Lock(stargate.Try))
+	gives("an unlock by another handle", syscall.EPERM, other.Unlock())
 	start := time.Now()
-	gives("in time", stargate.ErrTimeout, m.Lock(100*time.Millisecond))
-	gives("in time, by another one", stargate.ErrTimeout, other.Lock(100*time.Millisecond))
+	gives("a wait by the same handle", stargate.ErrTimeout, m.Lock(100*time.Millisecond))
+	gives("a wait by another handle", stargate.ErrTimeout, other.Lock(100*time.Millisecond))
 	if took := time.Since(start); took < 200*time.Millisecond {
-		must(fmt.Errorf("too early, after %v", took))
+		must(fmt.Errorf("two waits of 100 ms ended after %v", took))
 	}
 	must(elsewhere(m.Unlock))
 	must(elsewhere(func() error { return m.Lock(stargate.Try) }))
@@ -72,27 +73,27 @@ func locks(o stargate.Options) {
 	time.AfterFunc(50*time.Millisecond, func() { must(other.Unlock()) })
 	must(m.Lock(20 * time.Second))
 	time.AfterFunc(50*time.Millisecond, func() { must(m.Unlock()) })
-	must(m.Lock(20 * time.Second)) // by another goroutine with the same handle
+	must(m.Lock(20 * time.Second)) // another goroutine unlocks it by the same handle
 	must(m.Unlock())
 	must(other.Lock(stargate.Try))
 	must(other.Close())
-	gives("closed with it", stargate.ErrOwnerDied, m.Lock(20*time.Second))
+	gives("a lock after the owner's close", stargate.ErrOwnerDied, m.Lock(20*time.Second))
 	must(m.Consistent())
 	must(m.Unlock())
-	gives("not locked", syscall.EPERM, m.Unlock())
+	gives("an unlock without a lock", syscall.EPERM, m.Unlock())
 	must(m.Close())
 	must(stargate.Remove(volume, name))
 }
 
-// A recursive mutex counts its owner thread's locks.
+// recursive checks that a recursive mutex counts the locks of its owner, a thread.
 func recursive() {
 	const name = "go-recursive"
 	m := mutex(name, stargate.Options{Recursive: true, Exclusive: true})
-	again, err := stargate.OpenMutex(volume, name) // which finds that out
+	again, err := stargate.OpenMutex(volume, name) // finds out that the mutex is recursive
 	must(err)
 	must(m.Lock(stargate.Try))
 	must(again.Lock(stargate.Try))
-	gives("another goroutine", stargate.ErrBusy, elsewhere(func() error { return m.Lock(stargate.Try) }))
+	gives("a lock by another goroutine", stargate.ErrBusy, elsewhere(func() error { return m.Lock(stargate.Try) }))
 	must(m.Unlock())
 	must(again.Unlock())
 	must(elsewhere(func() error {
@@ -106,27 +107,28 @@ func rwlock() {
 	rw, err := stargate.CreateRWMutex(volume, "go-rw", stargate.Options{})
 	must(err)
 	must(rw.RLock(stargate.Try))
-	gives("somebody reads", stargate.ErrBusy, rw.Lock(stargate.Try))
+	gives("a write lock beside a reader", stargate.ErrBusy, rw.Lock(stargate.Try))
 	must(elsewhere(func() error { return rw.RLock(stargate.Try) }))
 	must(rw.RUnlock())
 	must(rw.RUnlock())
 	must(rw.Lock(stargate.Try))
-	gives("somebody writes", stargate.ErrBusy, elsewhere(func() error { return rw.RLock(stargate.Try) }))
-	gives("... by the same handle", stargate.ErrBusy, rw.Lock(stargate.Try))
+	gives("a read lock beside a writer", stargate.ErrBusy, elsewhere(func() error { return rw.RLock(stargate.Try) }))
+	gives("a second write lock", stargate.ErrBusy, rw.Lock(stargate.Try))
 	must(elsewhere(rw.Unlock))
 	must(stargate.Remove(volume, "go-rw"))
 }
 
-// dies starts this program again, as a process that takes the lock and dies.
+// dies checks the error after an owner's death: it starts this program once more, as a process that
+// takes the lock and dies.
 func dies() {
 	m := mutex("go-dies", stargate.Options{})
 	self, err := os.Executable()
 	must(err)
 	var ended *exec.ExitError
 	if err := exec.Command(self, "die", "go-dies").Run(); !errors.As(err, &ended) {
-		must(fmt.Errorf("it did not die: %v", err))
+		must(fmt.Errorf("the other process did not die: %v", err))
 	}
-	gives("a process that died", stargate.ErrOwnerDied, m.Lock(20*time.Second))
+	gives("a lock after the owner's death", stargate.ErrOwnerDied, m.Lock(20*time.Second))
 	must(m.Consistent())
 	must(m.Unlock())
 	must(stargate.Remove(volume, "go-dies"))
@@ -140,7 +142,7 @@ func words(path string) *[2]uint64 {
 	return (*[2]uint64)(unsafe.Pointer(&b[0]))
 }
 
-// count lets all goroutines count by one handle.
+// count lets all goroutines count under one handle of the mutex.
 func count(name, path string, goroutines, n int) {
 	m, err := stargate.OpenMutex(volume, name)
 	must(err)
@@ -153,7 +155,7 @@ func count(name, path string, goroutines, n int) {
 			for k := 0; k < n; k++ {
 				must(m.Lock(stargate.Forever))
 				if w[0] != w[1] {
-					must(errors.New("another one is at it"))
+					must(errors.New("the words differ, so another owner has the mutex too"))
 				}
 				w[0]++
 				w[1]++
@@ -173,8 +175,8 @@ func perLock(m *stargate.Mutex, n int) int64 {
 	return time.Since(start).Nanoseconds() / int64(n)
 }
 
-// measure also measures a recursive object, for which the package queries the thread from the
-// kernel.
+// measure prints the cost of a mutex that a handle owns, and of a recursive mutex. A thread owns
+// the recursive mutex, so the package asks the kernel for the thread at each call.
 func measure(name string, n int) {
 	handle := mutex(name, stargate.Options{LastUser: true})
 	thread := mutex(name+"-r", stargate.Options{LastUser: true, Recursive: true})
@@ -209,12 +211,12 @@ func main() {
 	case len(args) == 2 && args[0] == "after":
 		m, err := stargate.OpenMutex(volume, args[1])
 		must(err)
-		gives("after a death", stargate.ErrOwnerDied, m.Lock(20*time.Second))
+		gives("a lock after the owner's death", stargate.ErrOwnerDied, m.Lock(20*time.Second))
 		must(m.Consistent())
 		must(m.Unlock())
 		fmt.Println("its owner died")
 	default:
-		fmt.Println("usage: see the head of main.go")
+		fmt.Println("usage: semgo all | count NAME FILE GOROUTINES N | after NAME | time NAME N")
 		os.Exit(2)
 	}
 }
