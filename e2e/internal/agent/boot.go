@@ -15,8 +15,8 @@ import (
 	"unsafe"
 )
 
-// Disks in the order of QEMU's command line. There is always a payload; a kernel may have no
-// modules.
+// Disks, in the order of QEMU's command line. Every guest has a payload. A kernel without modules
+// has no disk of modules.
 const (
 	RootDisk    = "/dev/vda"
 	PayloadDisk = "/dev/vdb"
@@ -32,11 +32,11 @@ const BootModules = "/boot-modules"
 
 const newRoot = "/newroot"
 
-// ProbeAnswer is printed by a guest that was booted only to test booting, before it switches itself
-// off.
+// ProbeAnswer is the only output of a guest that the rig boots to test whether guests boot. After
+// that line the guest switches itself off.
 const ProbeAnswer = "rig-agent: this machine boots guests"
 
-// Probe reports whether this is such a guest.
+// Probe reports whether this guest must only print ProbeAnswer.
 func Probe() bool { return option("rig.probe") == "1" }
 
 // Boot turns the initramfs into the guest's system.
@@ -85,7 +85,7 @@ func switchRoot() error {
 	return os.Chdir("/")
 }
 
-// system performs the steps of an init system that a VM for tests needs.
+// system does the work of an init system, as far as a VM for tests needs it.
 func system() error {
 	late := []mount{
 		{"tmpfs", "/run", "tmpfs", 0, "mode=755"},
@@ -129,7 +129,7 @@ func system() error {
 	if err := Unpack(PayloadDisk, "/"); err != nil {
 		return err
 	}
-	// From here on every kernel message goes to the console, which the rig reads.
+	// From now on, every kernel message goes to the console, which the rig reads.
 	return os.WriteFile("/proc/sys/kernel/printk", []byte("8 4 1 7\n"), 0o644)
 }
 
@@ -187,7 +187,7 @@ func loadModule(path string) error {
 	return nil
 }
 
-// waitFor waits for a device whose driver is still probing.
+// waitFor waits until a device exists, because its driver may still be probing.
 func waitFor(path string) error {
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(2 * time.Millisecond) {
 		if _, err := os.Stat(path); err == nil {
@@ -199,7 +199,7 @@ func waitFor(path string) error {
 	}
 }
 
-// option reads the value of a word of the kernel's command line.
+// option returns VALUE of the word key=VALUE on the kernel's command line.
 func option(key string) string {
 	line, err := os.ReadFile("/proc/cmdline")
 	if err != nil {
@@ -235,7 +235,7 @@ func loopbackUp() error {
 	return nil
 }
 
-// Reap does the remaining work of process 1: it restarts the agent, and reaps orphans.
+// Reap does the remaining work of process 1: it starts the agent, and reaps orphans.
 func Reap(args ...string) error {
 	agent := exec.Command("/proc/self/exe", args...)
 	agent.Stdout, agent.Stderr = os.Stdout, os.Stderr

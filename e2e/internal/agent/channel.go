@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// channel is the guest's end of the virtio serial port. The agent uses blocking reads and writes,
-// because the driver's poll does not work for it.
+// channel is the guest's end of the virtio serial port. Its reads and writes block, because poll of
+// that driver does not work for Go.
 type channel int
 
 // OpenChannel finds the port by its name and opens it.

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Program is the path of the agent's program in the guest. Its file in the initramfs no longer has
-// a path, so it is read through process 1.
+// Program is the path of the agent's program in the guest. The program's file in the initramfs no
+// longer has a path, but process 1 still runs it.
 const Program = "/proc/1/exe"
 
 // JoinCommand is the agent's sub-command that calls Join.
@@ -19,8 +19,8 @@ const JoinCommand = "join"
 // joinLimit is long enough for a busy machine, on which the socket appears late.
 const joinLimit = 5 * time.Minute
 
-// Join connects in and out with a socket of this guest; if the socket does not listen yet, Join
-// waits. Through Join the rig communicates with a VM in this VM.
+// Join connects in and out with a socket of this guest. It waits until a program listens there. The
+// rig uses Join to communicate with a VM in this VM.
 func Join(path string, in io.Reader, out io.Writer) error {
 	conn, err := dial(path)
 	if err != nil {
@@ -45,7 +45,7 @@ func dial(path string) (*net.UnixConn, error) {
 			return conn, nil
 		}
 		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("nobody listens: %w", err)
+			return nil, fmt.Errorf("no program listens: %w", err)
 		}
 	}
 }

@@ -12,45 +12,45 @@ import (
 	"unsafe"
 )
 
-// grace is how long the agent waits, after a command has ended, for output of its children that
-// still have its streams open.
+// grace is the time for which the agent reads a command's streams after the command's end. Children
+// of the command may still have the streams open, and write to them.
 const grace = 200 * time.Millisecond
 
 // mostLeftBehind is the maximum output that the agent reads from such children: twice the capacity
-// of a pipe or a terminal. The agent drops further output.
+// of a pipe or a terminal. The agent drops the rest.
 const mostLeftBehind = 128 << 10
 
-// fullRead is the maximum that one read of a terminal returns. A shorter read has emptied the
-// stream, and counts as a tenth of the grace. So a slow client does not wait endlessly for a child
-// that writes a little at a time.
+// fullRead is the maximum number of bytes that one read of a terminal returns. A shorter read has
+// emptied the stream, and uses up a tenth of the grace. So a slow client does not wait without end
+// for a child that writes a few bytes again and again.
 const fullRead = 4095
 
 // output is one stream of a command. Its end does not depend on children that the command leaves
 // behind.
 //
-// A stream keeps the order of writes. So at the end of the command the pipe contains all remaining
-// output of the command. The agent reads it without a time limit, even for a slow client. Output
-// after that point can only come from children, and the agent limits its time and bytes.
+// A stream keeps the order of writes. So when the command ends, the pipe contains all of its
+// remaining output. The agent reads this output without a time limit, even for a slow client. Later
+// output can only come from children, and the agent limits its time and its bytes.
 //
-// A terminal may pass on a part of the output a moment later. That part arrives within the grace,
-// because the command has already written it.
+// A terminal may deliver a part of the command's output late. The command has already written this
+// part, so it arrives within the grace.
 type output struct {
 	file  *os.File
 	ended atomic.Bool // the command has ended
 
-	held int           // bytes of the command that are still to be read, once known
-	late bool          // held is known
-	left time.Duration // of grace
-	more int           // bytes read behind what was held
+	held int           // the number of bytes of the command that the agent has not read yet
+	late bool          // the command has ended, so held is valid
+	left time.Duration // the rest of the grace
+	more int           // the number of bytes that the agent has read after the command's own
 }
 
 // commandEnded makes a waiting reader check how much output remains.
 func (o *output) commandEnded() {
 	o.ended.Store(true)
-	_ = o.file.SetReadDeadline(time.Unix(1, 0)) // an error means that it is already closed
+	_ = o.file.SetReadDeadline(time.Unix(1, 0)) // an error means that the file is already closed
 }
 
-// Read is for one reader.
+// Read reads the stream. Only one goroutine may call it.
 func (o *output) Read(p []byte) (int, error) {
 	if !o.late {
 		n, err := o.file.Read(p)
@@ -86,7 +86,7 @@ func (o *output) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hold reads how many bytes the stream holds after the end of the command.
+// hold stores in held the number of bytes in the stream at the end of the command.
 func (o *output) hold() error {
 	var held int32
 	if err := ioctl(o.file, syscall.TIOCINQ, unsafe.Pointer(&held)); err != nil {

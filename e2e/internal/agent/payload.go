@@ -12,14 +12,14 @@ import (
 	"strconv"
 )
 
-// A payload has its files as extents, so that holes take no space. Each extent is an entry of the
-// archive with these records; the first one of a file is at 0.
+// A payload stores files as extents, so that holes take no space. Each extent is one entry of the
+// archive, with these records. The first extent of a file has the offset 0.
 const (
 	PieceAt = "STARGATE.at" // offset of the extent in the file
 	PieceOf = "STARGATE.of" // size of the complete file
 )
 
-// Unpack unpacks a payload, a tar archive on a disk of its own, into a root.
+// Unpack unpacks a payload into a root. The payload is a tar archive on its own disk.
 func Unpack(disk, root string) error {
 	f, err := os.Open(disk)
 	if errors.Is(err, os.ErrNotExist) {

@@ -12,7 +12,7 @@ import (
 	"stargate/e2e/internal/wire"
 )
 
-// Serve runs the commands that arrive on the channel until it ends.
+// Serve runs the commands that arrive on the channel, until the channel ends.
 func Serve(channel io.ReadWriter) error {
 	s := &server{out: wire.NewWriter(channel), sessions: map[uint32]*session{}}
 	if err := s.out.Send(wire.Frame{Kind: wire.Ready}); err != nil {
@@ -45,7 +45,7 @@ func (s *server) handle(f wire.Frame) {
 			s.mu.Lock()
 			delete(s.sessions, f.Session)
 			s.mu.Unlock()
-			// Without a channel there is no receiver; Serve ends then.
+			// The call fails only if the channel has ended. Then Serve ends, too.
 			_ = s.out.Send(wire.Frame{Session: f.Session, Kind: wire.Exit, Data: wire.Numbers(uint32(status))})
 		}()
 		return

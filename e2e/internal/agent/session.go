@@ -19,7 +19,7 @@ type session struct {
 	input   chan wire.Frame // Stdin and EOF
 	credits wire.Credits    // for output
 	done    chan struct{}   // closed when the command's output is complete
-	killed  bool            // the client went away, perhaps before the start
+	killed  bool            // the client has disconnected, perhaps before the command's start
 
 	mu      sync.Mutex
 	process *os.Process
@@ -30,7 +30,7 @@ func newSession(id uint32, out *wire.Writer) *session {
 	return &session{id: id, out: out, input: wire.Queue(), credits: wire.NewCredits(), done: make(chan struct{})}
 }
 
-// handle takes a frame from the client; it never blocks.
+// handle handles a frame from the client. It never blocks.
 func (s *session) handle(f wire.Frame) {
 	switch f.Kind {
 	case wire.Stdin, wire.EOF:
@@ -51,7 +51,7 @@ func (s *session) signal(sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.process != nil {
-		// An error means that it has just ended.
+		// An error means that the command has just ended.
 		_ = syscall.Kill(-s.process.Pid, sig)
 	} else if sig == syscall.SIGKILL {
 		s.killed = true
@@ -86,7 +86,7 @@ func (s *session) run(open wire.Frame) int {
 	return 127
 }
 
-// Path is the search path for commands, of the agent and of the commands themselves.
+// Path is the search path of the agent and of all commands.
 const Path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 func command(request wire.Request) *exec.Cmd {
@@ -125,7 +125,7 @@ func (s *session) runPipes(request wire.Request) (int, error) {
 	}
 	defer outR.Close()
 	defer errR.Close()
-	defer stdinW.Close() // releases a feed without a reader
+	defer stdinW.Close() // ends the call of feed, if the command has not read all of its input
 	if err != nil {
 		return 0, err
 	}
@@ -158,7 +158,8 @@ func (s *session) finish(cmd *exec.Cmd, outputs map[*os.File]wire.Kind) int {
 		pumps.Add(1)
 		go func(kind wire.Kind) {
 			defer pumps.Done()
-			// An error ends the stream as its end does: a terminal's last close is EIO.
+			// An error means the end of the stream: after its last close, a terminal
+			// returns EIO.
 			_ = wire.Pump(s.out, s.id, kind, o, s.credits, s.done)
 		}(kind)
 	}
@@ -174,8 +175,8 @@ func (s *session) finish(cmd *exec.Cmd, outputs map[*os.File]wire.Kind) int {
 	return status
 }
 
-// feed passes input to the command. It also acknowledges input that the command does not read, as
-// with a closed pipe.
+// feed passes input to the command. If the command has closed its input, feed drops the input, and
+// still acknowledges it.
 func (s *session) feed(to *os.File) {
 	defer to.Close()
 	for {

@@ -19,15 +19,15 @@ import (
 	"stargate/e2e/internal/wire"
 )
 
-// newLink connects a rig's end with an agent that runs commands on this machine.
+// newLink returns the rig's end of a channel, whose other end is an agent on this machine.
 func newLink(t *testing.T) *wire.Link {
 	t.Helper()
-	// Commands start in /root in a guest.
+	// The agent starts commands in /root.
 	if _, err := os.Stat("/root"); err != nil {
-		t.Skip("no /root here")
+		t.Skip("this machine has no /root")
 	}
 	ours, theirs := net.Pipe()
-	go func() { _ = Serve(theirs) }() // it ends when the test closes the channel
+	go func() { _ = Serve(theirs) }() // Serve ends when the test closes the channel
 	link := wire.NewLink(ours)
 	t.Cleanup(func() { ours.Close() })
 	select {
@@ -89,7 +89,7 @@ func TestMuchDataBothWaysAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// stuck is a reader of output that has stopped reading.
+// stuck is a writer that blocks, like a client that does not read its output.
 type stuck chan struct{}
 
 func (s stuck) Write(p []byte) (int, error) { <-s; return len(p), nil }
@@ -100,7 +100,7 @@ func TestOneStuckReaderStopsNobodyElse(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		// Ignores its status, because head ends first.
+		// The status does not matter, because head ends before yes.
 		_, _ = link.Run([]string{"bash", "-c", "yes | head -c 5000000"}, nil, block, block)
 	}()
 	for i := 0; i < 20; i++ {
@@ -129,7 +129,7 @@ func TestChildLeftBehindHoldsNobody(t *testing.T) {
 	}
 }
 
-// slow is a reader of output that stops for a while before each part.
+// slow is a writer that waits before each part, like a client that reads slowly.
 type slow struct {
 	bytes.Buffer
 	delay time.Duration
@@ -140,15 +140,15 @@ func (s *slow) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// All output of a command arrives, even if the client reads it long after the command's end. This
-// includes the content of the window and of the pipe behind it.
+// All output of a command arrives, even if the client reads it long after the command's end. At
+// that time, the output is in the window, and in the pipe behind the window.
 func TestSlowReaderGetsAllOutput(t *testing.T) {
 	for what, script := range map[string]string{
-		"a pipe that is full":                         "head -c 320000 /dev/zero | tr '\\0' x",
-		"both streams":                                "head -c 300000 /dev/zero | tr '\\0' x; head -c 20000 /dev/zero >&2",
-		"children that hold it":                       "sleep 30 & head -c 320000 /dev/zero | tr '\\0' x",
-		"children that write after the command's end": "head -c 320000 /dev/zero | tr '\\0' x; (while echo y; do sleep 0.01; done) &",
-		"a command that ends by a signal":             "head -c 320000 /dev/zero | tr '\\0' x; kill -9 $$",
+		"the pipe is full":                       "head -c 320000 /dev/zero | tr '\\0' x",
+		"both streams":                           "head -c 300000 /dev/zero | tr '\\0' x; head -c 20000 /dev/zero >&2",
+		"a child has the pipe open":              "sleep 30 & head -c 320000 /dev/zero | tr '\\0' x",
+		"a child writes after the command's end": "head -c 320000 /dev/zero | tr '\\0' x; (while echo y; do sleep 0.01; done) &",
+		"a signal ends the command":              "head -c 320000 /dev/zero | tr '\\0' x; kill -9 $$",
 	} {
 		what, script := what, script
 		t.Run(what, func(t *testing.T) {
@@ -165,13 +165,13 @@ func TestSlowReaderGetsAllOutput(t *testing.T) {
 				t.Errorf("%d bytes of 320000 have arrived", n)
 			}
 			if took := time.Since(start); took > 20*time.Second {
-				t.Errorf("it took %s", took)
+				t.Errorf("the output took %s", took)
 			}
 		})
 	}
 }
 
-// The same with a terminal, which passes its input on bit by bit.
+// The same with a terminal, which passes on its input in small parts.
 func TestSlowReaderOfATerminal(t *testing.T) {
 	link := newLink(t)
 	client, server := net.Pipe()
@@ -185,7 +185,7 @@ func TestSlowReaderOfATerminal(t *testing.T) {
 	}
 }
 
-// The agent cuts off output of children that a command has left running, however much they write.
+// The agent cuts off the output of children that run after their command's end.
 func TestChildrenAreCutOff(t *testing.T) {
 	link := newLink(t)
 	for _, child := range []string{"yes", "while echo y; do sleep 0.01; done"} {
@@ -245,8 +245,8 @@ func TestChannelEnds(t *testing.T) {
 	}
 }
 
-// No byte is lost, even if one side sends it before the other has connected, or after the other has
-// sent its last byte.
+// Join loses no byte, even if one side sends it before the other side has connected, or after the
+// other side has sent its last byte.
 func TestJoin(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	in, ours := io.Pipe()
@@ -289,12 +289,12 @@ func TestStartedCommand(t *testing.T) {
 	}
 	select {
 	case <-c.Ended():
-		t.Error("it has ended by itself")
+		t.Error("the command has ended without a signal")
 	case <-time.After(100 * time.Millisecond):
 	}
 	c.Signal(syscall.SIGTERM)
 	if status, err := c.Wait(); err != nil || status != 143 || out.String() != "there\n" {
 		t.Errorf("status %d, %v, %q", status, err, out.String())
 	}
-	c.Signal(syscall.SIGKILL) // there is no receiver
+	c.Signal(syscall.SIGKILL) // no effect after the command's end
 }

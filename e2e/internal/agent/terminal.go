@@ -11,7 +11,7 @@ import (
 	"stargate/e2e/internal/wire"
 )
 
-// runTerminal runs the command on a pseudo-terminal of its own.
+// runTerminal runs the command on its own pseudo-terminal.
 func (s *session) runTerminal(request wire.Request) (int, error) {
 	master, slave, err := openTerminal()
 	if err != nil {
@@ -66,7 +66,7 @@ func setSize(tty *os.File, rows, columns uint32) error {
 	return ioctl(tty, syscall.TIOCSWINSZ, unsafe.Pointer(&size))
 }
 
-// duplicate gives the input side its own descriptor to close.
+// duplicate returns a second descriptor of a file, so that the input side can close its own.
 func duplicate(f *os.File) (*os.File, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {

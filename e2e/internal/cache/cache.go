@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cache keeps results that are expensive to make, in folders named after their inputs. An
-// entry appears complete or not at all, so that an interrupted fill can be repeated. Two processes
-// never fill the same entry at the same time. Unused entries can be removed at any time (clean.go).
+// Package cache keeps results that are expensive to make. Each entry is a folder, whose name
+// depends on the result's inputs. An entry appears only when it is complete, so an interrupted fill
+// can be repeated. Two processes never fill the same entry at the same time. Unused entries can be
+// removed at any time (clean.go).
 package cache
 
 import (
@@ -32,19 +33,19 @@ func Default() (Dir, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("where to keep the cache: set STARGATE_CACHE (%w)", err)
+		return "", fmt.Errorf("no folder for the cache: set STARGATE_CACHE (%w)", err)
 	}
 	return Dir(filepath.Join(home, ".cache", "stargate")), nil
 }
 
-// Entry returns the folder of kind for these inputs. If there is none, it first calls fill with an
-// empty temporary folder.
+// Entry returns the folder of kind for these inputs. If that folder does not exist, Entry first
+// calls fill with an empty temporary folder.
 func (d Dir) Entry(kind string, inputs []string, fill func(tmp string) error) (string, error) {
 	return d.entry(kind, inputs, false, fill)
 }
 
-// Resume is Entry for very long fills. The folder of fill has the files of an earlier fill for the
-// same inputs that was interrupted or failed.
+// Resume is Entry for very long fills. If an earlier fill for the same inputs was interrupted or
+// failed, fill gets its folder, with its files.
 func (d Dir) Resume(kind string, inputs []string, fill func(tmp string) error) (string, error) {
 	return d.entry(kind, inputs, true, fill)
 }
@@ -52,7 +53,7 @@ func (d Dir) Resume(kind string, inputs []string, fill func(tmp string) error) (
 func (d Dir) entry(kind string, inputs []string, resume bool, fill func(tmp string) error) (string, error) {
 	final := d.Path(kind, inputs)
 	for {
-		// From here on no process removes it while this one runs.
+		// From now on, no process removes the entry while this process runs.
 		if there, err := d.hold(final); there || err != nil {
 			return final, err
 		}
@@ -65,7 +66,7 @@ func (d Dir) entry(kind string, inputs []string, resume bool, fill func(tmp stri
 	}
 }
 
-// fill fills the entry and gives it its final name, unless another process has already done this.
+// fill fills the entry and gives it its final name, unless another process has already done so.
 func (d Dir) fill(final string, resume bool, fill func(tmp string) error) error {
 	filling, err := d.lock(filepath.Base(final)+part, syscall.LOCK_EX)
 	if err != nil {
@@ -101,11 +102,11 @@ func (d Dir) fill(final string, resume bool, fill func(tmp string) error) error 
 	return os.Rename(tmp, final)
 }
 
-// enough is the disk space that all entries together need.
+// enough is the disk space that is enough for all entries together.
 const enough = 3 << 30
 
-// whyNoRoom adds the free space if it is low: programs that fill an entry do not always report that
-// as the reason.
+// whyNoRoom adds the free space to an error if the space is low. Programs that fill an entry do not
+// always report a full disk as the reason.
 func (d Dir) whyNoRoom(failure error) error {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(string(d), &st); err != nil {
@@ -121,13 +122,13 @@ func addRoom(failure error, dir string, free int64) error {
 	return fmt.Errorf("%w (only %d MiB are free in %s: $STARGATE_CACHE may name another place)", failure, free>>20, dir)
 }
 
-// Path returns the path of the entry of kind for these inputs, which need not exist.
+// Path returns the path of the entry of kind for these inputs. The entry need not exist.
 func (d Dir) Path(kind string, inputs []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(inputs, "\n")))
 	return filepath.Join(string(d), kind+"-"+hex.EncodeToString(sum[:6]))
 }
 
-// lock takes the lock of an entry; how is a mode of flock(2).
+// lock takes the lock of an entry, in the mode how of flock(2).
 func (d Dir) lock(name string, how int) (*os.File, error) {
 	dir := filepath.Join(string(d), locks)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -136,8 +137,8 @@ func (d Dir) lock(name string, how int) (*os.File, error) {
 	return lockFile(filepath.Join(dir, name), how)
 }
 
-// Lock takes an exclusive lock on the file at path; the returned function releases it. The kernel
-// releases the lock when the process ends.
+// Lock takes an exclusive lock on the file at path. The returned function releases the lock. If the
+// process ends, the kernel releases it.
 func Lock(path string) (func(), error) {
 	f, err := lockFile(path, syscall.LOCK_EX)
 	if err != nil {
@@ -146,8 +147,8 @@ func Lock(path string) (func(), error) {
 	return func() { f.Close() }, nil
 }
 
-// lockFile locks a file that a holder of the lock may remove. It returns only when the locked file
-// is the one at that path.
+// lockFile locks a file that a holder of the lock may remove. If the path names another file after
+// the wait, lockFile starts over with that file.
 func lockFile(path string, how int) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)

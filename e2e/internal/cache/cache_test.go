@@ -110,7 +110,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// aged makes an entry that was last used that many hours ago, and has no user.
+// aged makes an entry without a user, whose last use was that many hours ago.
 func aged(t *testing.T, c Dir, kind, input string, hours int) string {
 	t.Helper()
 	path := c.Path(kind, []string{input})
@@ -150,7 +150,7 @@ func TestOldEntriesGo(t *testing.T) {
 	}
 	for _, path := range append(young, inUse, again, stranger) {
 		if !exists(path) {
-			t.Errorf("%s is gone", path)
+			t.Errorf("%s was removed", path)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestWhatIsUsedIsNotRemoved(t *testing.T) {
 	}
 	_, err = c.Entry("kind", []string{"b"}, func(tmp string) error {
 		if removed, err := c.Remove(tmp); removed || err != nil {
-			t.Errorf("removed while it is made: %v, %v", removed, err)
+			t.Errorf("an entry was removed during its fill: %v, %v", removed, err)
 		}
 		return nil
 	})
@@ -184,7 +184,7 @@ func TestWhatIsUsedIsNotRemoved(t *testing.T) {
 	}
 	old := aged(t, c, "kind", "old", 1)
 	if removed, err := c.Remove(old); !removed || err != nil || exists(old) {
-		t.Errorf("not removed: %v, %v", removed, err)
+		t.Errorf("an unused entry was not removed: %v, %v", removed, err)
 	}
 	left, err := filepath.Glob(filepath.Join(string(c), locks, filepath.Base(old)+"*"))
 	if err != nil || len(left) != 0 {
@@ -192,7 +192,7 @@ func TestWhatIsUsedIsNotRemoved(t *testing.T) {
 	}
 }
 
-// For example, mmdebstrap does not report a full disk.
+// The error names a full disk, even if the failed program does not, like mmdebstrap.
 func TestNoRoomIsTold(t *testing.T) {
 	failure := errors.New("exit status 25")
 	err := addRoom(failure, "/cache", 60<<20)

@@ -14,27 +14,27 @@ import (
 	"time"
 )
 
-// keep returns how many of the most recently used entries of a kind remain when a new one is made.
-// For most kinds, one entry is in use at a time, and an older entry is useful for an older
-// checkout. For the listed kinds several are in use, for different kernels and lists of packages.
+// keep is the number of entries of a kind that remain after a new entry was made: those with the
+// latest uses. Most kinds need one entry, and a second entry for an older checkout. The listed
+// kinds need several entries, for different kernels and lists of packages.
 var keep = map[string]int{"guest": 16, "initramfs": 8, "modules": 8}
 
 const keepOthers = 3
 
-// held has the entries that this process uses, each with its shared lock, which ends with the
+// held has the entries that this process uses, each with a shared lock. The locks end with the
 // process.
 var held struct {
 	sync.Mutex
 	locks map[string]*os.File
 }
 
-// Hold keeps the entry at path from being removed while this process runs, and records its use.
+// Hold prevents the removal of the entry at path while this process runs, and records the use.
 func (d Dir) Hold(path string) error {
 	_, err := d.hold(path)
 	return err
 }
 
-// hold reports whether there is an entry at path, and holds it.
+// hold reports whether an entry exists at path, and if so, holds it.
 func (d Dir) hold(path string) (bool, error) {
 	held.Lock()
 	defer held.Unlock()
@@ -48,7 +48,7 @@ func (d Dir) hold(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if !exists(path) { // another process has removed it during the wait
+	if !exists(path) { // another process has removed it during the wait for the lock
 		f.Close()
 		return false, nil
 	}
@@ -60,11 +60,11 @@ func (d Dir) hold(path string) (bool, error) {
 	return true, os.Chtimes(path, now, now)
 }
 
-// entryName is a kind and the hash of what an entry is made from.
+// entryName matches the name of an entry: its kind, and a hash of its inputs.
 var entryName = regexp.MustCompile(`^(.+)-[0-9a-f]{12,16}(\.part)?$`)
 
-// Entries returns the entries of a kind, or all if it is "", also unfinished ones, most recently
-// used first.
+// Entries returns the entries of a kind, or of all kinds if kind is "". The result includes
+// unfinished entries, and begins with the latest use.
 func (d Dir) Entries(kind string) ([]string, error) {
 	list, err := os.ReadDir(string(d))
 	if errors.Is(err, os.ErrNotExist) {
@@ -92,8 +92,8 @@ func (d Dir) Entries(kind string) ([]string, error) {
 	return found, nil
 }
 
-// Prune removes unused entries of a kind beyond the number to keep. An interrupted one does not
-// count, because a later fill resumes it.
+// Prune removes unused entries of a kind that exceed the number to keep. An interrupted entry does
+// not count, because a later fill resumes it.
 func (d Dir) Prune(kind string) error {
 	entries, err := d.Entries(kind)
 	if err != nil {
@@ -117,7 +117,7 @@ func (d Dir) Prune(kind string) error {
 	return nil
 }
 
-// Remove removes an entry, unless a process uses or makes it.
+// Remove removes an entry, unless a process uses it or fills it.
 func (d Dir) Remove(path string) (removed bool, err error) {
 	name := strings.TrimSuffix(filepath.Base(path), part)
 	for _, lock := range []string{name + part, name} {
@@ -129,8 +129,8 @@ func (d Dir) Remove(path string) (removed bool, err error) {
 			return false, err
 		}
 		defer f.Close()
-		// A process that waits for the lock then finds no file at this path, and starts
-		// over.
+		// A process that waits for this lock then finds no lock file at the path, and
+		// starts over.
 		defer os.Remove(f.Name())
 	}
 	return true, os.RemoveAll(path)

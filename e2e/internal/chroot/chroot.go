@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chroot runs a command inside a Debian root, in mount and process namespaces of its own.
-// Its mounts are not visible outside. The mounts and all processes end with the command, even if
-// the command is killed.
+// Package chroot runs a command inside a Debian root, in new mount and process namespaces. The
+// command's mounts are not visible outside. All mounts and processes end with the command, even if
+// a signal kills it.
 package chroot
 
 import (
@@ -18,17 +18,17 @@ import (
 // Command describes a program and the root to run it in.
 type Command struct {
 	Root  string
-	Binds map[string]string // folder inside the root (it must exist) -> folder outside
+	Binds map[string]string // existing folder inside the root -> folder outside
 	Dir   string
 	Args  []string
 	Env   []string
 }
 
-// hidden is an internal sub-command of the rig that enters the namespace and then executes the
-// command. It is a new process, because Go's threads share their namespaces.
+// hidden is an internal sub-command of the rig, which enters the namespaces and then executes the
+// command. It needs a new process, because the threads of a Go program share their namespaces.
 const hidden = "__chroot"
 
-// Run runs the command with its output going to out.
+// Run runs the command, and sends its output to out.
 func (c Command) Run(out io.Writer) error {
 	plan, err := json.Marshal(c)
 	if err != nil {
@@ -43,7 +43,8 @@ func (c Command) Run(out io.Writer) error {
 	return nil
 }
 
-// Enter handles the hidden sub-command; it returns only for other ones.
+// Enter handles the hidden sub-command, and does not return then. For other arguments it returns at
+// once.
 func Enter(args []string) {
 	if len(args) != 2 || args[0] != hidden {
 		return

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// If the rig is killed while it fills its caches, no process continues to fill them.
+// If a signal kills the rig while it fills its caches, no other process continues to fill them.
 func TestRunEndsWithTheRig(t *testing.T) {
 	if beat := os.Getenv("BEAT"); beat != "" {
-		_ = Run(alone("sh", "-c", `(while touch "$0"; do sleep 0.05; done) & wait`, beat)) // killed by then
+		_ = Run(alone("sh", "-c", `(while touch "$0"; do sleep 0.05; done) & wait`, beat)) // the test kills it
 		return
 	}
 	if os.Getuid() != 0 {
-		t.Skip("namespaces are root's")
+		t.Skip("only root can make namespaces")
 	}
 	beat := filepath.Join(t.TempDir(), "beat")
 	rig := exec.Command(os.Args[0], "-test.run=TestRunEndsWithTheRig")
@@ -27,21 +27,21 @@ func TestRunEndsWithTheRig(t *testing.T) {
 	}
 	for i := 0; !exists(beat); i++ {
 		if i == 600 {
-			t.Fatal("it does not begin")
+			t.Fatal("the program does not begin")
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 	if err := rig.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = rig.Wait() // killed
+	_ = rig.Wait() // the error is the signal
 	time.Sleep(time.Second)
 	if err := os.Remove(beat); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(time.Second)
 	if exists(beat) {
-		t.Error("it goes on")
+		t.Error("the program continues after the rig's end")
 	}
 }
 

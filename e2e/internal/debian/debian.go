@@ -22,9 +22,9 @@ import (
 // Root describes a Debian root.
 type Root struct {
 	Suite    string
-	Variant  string // of mmdebstrap: "extract" only unpacks, "essential", "apt", ... also configure
+	Variant  string // of mmdebstrap: "extract" only unpacks; "essential", "apt" and others also configure
 	Packages []string
-	Hooks    []string // customize hooks
+	Hooks    []string // mmdebstrap's customize hooks
 }
 
 // Inputs returns all inputs of a root, for the cache's key.
@@ -49,10 +49,10 @@ func (r Root) Make(c cache.Dir, v versions.Set, dir string) error {
 	return r.makeFrom(sources, dir)
 }
 
-// base is the release that a suite belongs to.
+// base returns the release to which the suite belongs.
 func (r Root) base() string { return strings.TrimSuffix(r.Suite, "-backports") }
 
-// makeFrom fills dir with the root, from these sources.
+// makeFrom fills dir with the root, from these lines of sources.list.
 func (r Root) makeFrom(sources []string, dir string) error {
 	args := []string{"--quiet", "--variant=" + r.Variant, "--include=" + strings.Join(r.Packages, ","),
 		`--aptopt=Acquire::Retries "3"`}
@@ -73,8 +73,8 @@ func (r Root) makeFrom(sources []string, dir string) error {
 	return Run(cmd)
 }
 
-// scratch makes a folder for temporary files. If this process is killed, rig clean recognizes the
-// folder as unused by its name and its file pid.
+// scratch makes a folder for temporary files. If a signal kills this process, `rig clean` finds the
+// folder by its name, and sees from its file pid that no process uses it.
 func scratch() (string, error) {
 	dir, err := os.MkdirTemp("", "stargate-rig-fetch-")
 	if err != nil {
@@ -83,15 +83,15 @@ func scratch() (string, error) {
 	return dir, os.WriteFile(filepath.Join(dir, "pid"), []byte(fmt.Sprint(os.Getpid())), 0o644)
 }
 
-// alone runs a program in namespaces of its own. Without them, the rig could not remove a folder in
-// which a killed program has mounts. Also, children of a killed program would continue to fill the
-// folder during the next attempt.
+// alone returns a command that runs a program in new namespaces. Without them, the rig could not
+// remove a folder in which a killed program has mounts. Also, children of a killed program would
+// continue to fill the folder during the next attempt.
 func alone(program string, args ...string) *exec.Cmd {
 	return exec.Command("unshare", append([]string{
 		"--mount", "--pid", "--fork", "--kill-child", "--mount-proc", program}, args...)...)
 }
 
-// sources returns the lines of sources.list for a suite whose keys are in ring.
+// sources returns the lines of sources.list for a suite. The keyring ring has the suite's keys.
 func sources(v versions.Set, ring, suite string) ([]string, error) {
 	mirror, err := v.Get("DEBIAN_MIRROR")
 	if err != nil {
@@ -109,13 +109,13 @@ func sources(v versions.Set, ring, suite string) ([]string, error) {
 	return lines, nil
 }
 
-// source returns one such line. It names the keyring, because on Ubuntu apt's own keyring has only
-// Ubuntu's keys.
+// source returns one line of sources.list. The line names the keyring, because Ubuntu's apt has
+// only Ubuntu's keys in its own keyring.
 func source(ring, mirror, suite string) string {
 	return fmt.Sprintf("deb [signed-by=%s] %s %s main", ring, mirror, suite)
 }
 
-// Run runs a command, which ends with the rig, and prints its output only if it fails.
+// Run runs a command, and prints its output only if it fails. The command ends with the rig.
 func Run(cmd *exec.Cmd) error {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -134,8 +134,9 @@ func shown(cmd *exec.Cmd, out []byte, err error) error {
 	return fmt.Errorf("%s: %w", cmd.Args[0], err)
 }
 
-// Need ensures that programs are installed: package by program or, with a slash, file. Root
-// installs missing packages; other users get one line with their names.
+// Need ensures that programs are installed. Each key is a program or, with a slash, a file, and
+// each value is its package. For root, Need installs the missing packages. Other users get one line
+// with the packages' names.
 func Need(programs map[string]string) error {
 	missing := Missing(programs)
 	if len(missing) == 0 {
@@ -157,7 +158,7 @@ func Need(programs map[string]string) error {
 func Missing(programs map[string]string) []string {
 	names := map[string]bool{}
 	for program, pkg := range programs {
-		// With a slash this only checks that the path exists; it need not be a program.
+		// For a file, this only checks that the path exists.
 		if _, err := exec.LookPath(program); errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 			names[pkg] = true
 		}

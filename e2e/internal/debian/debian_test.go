@@ -28,16 +28,16 @@ func TestBackportsNeedTheirBase(t *testing.T) {
 	all := strings.Join(lines, "\n")
 	for _, want := range []string{"http://m trixie main", "http://s trixie-security main", "http://m trixie-backports main"} {
 		if !strings.Contains(all, want) {
-			t.Errorf("no %q in %s", want, all)
+			t.Errorf("%q is missing in %s", want, all)
 		}
 	}
-	for _, line := range lines { // apt on Ubuntu has other keys
+	for _, line := range lines { // without the keyring, Ubuntu's apt would use Ubuntu's keys
 		if !strings.HasPrefix(line, "deb [signed-by=/the/keys.gpg] http://") {
-			t.Errorf("no keyring in %s", line)
+			t.Errorf("the line names no keyring: %s", line)
 		}
 	}
 	if _, err := sources(versions.Set{}, "", "trixie"); err == nil {
-		t.Error("sources without a mirror")
+		t.Error("sources returned no error without a mirror")
 	}
 }
 

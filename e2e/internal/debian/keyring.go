@@ -15,8 +15,8 @@ import (
 	"stargate/e2e/internal/versions"
 )
 
-// Keyring has the keys of Debian's archive that are installed on this host. They are the root of
-// trust for everything that the rig fetches.
+// Keyring is the file with the keys of Debian's archive that are installed on this host. The rig
+// verifies everything that it fetches by these keys, or by keys that these keys have signed.
 const Keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 const (
@@ -24,17 +24,17 @@ const (
 	keyringFile    = keyringPackage + ".gpg"
 )
 
-// keyrings finds a keyring for each release of Debian. The installed one may be too old (on Ubuntu
-// 22.04 it ends with Debian 11), but each release signs a package with the keys of the next one. So
-// the rig begins at the newest release whose keys are installed. It fetches and verifies that
-// release's package, which has the keys of the next release. It repeats this up to the wanted
-// release. No keyring is used unverified.
+// keyrings finds a keyring for each release of Debian. The installed keyring may be too old: on
+// Ubuntu 22.04 its last release is Debian 11. But each release signs a package with the keys of the
+// next release. So the rig begins at the newest release whose keys are installed. It fetches and
+// verifies that release's package, which has the keys of the next release. It repeats this up to
+// the wanted release. So the rig verifies each keyring before it uses it.
 type keyrings struct {
 	cache     cache.Dir
 	installed string
 	mirror    string
 	releases  []string // the oldest first
-	// fetch unpacks the keyring's package of a release into a folder, verified by ring.
+	// fetch unpacks a release's package of keys into a folder. It verifies the package by ring.
 	fetch func(release, ring, dir string) error
 }
 
@@ -54,8 +54,8 @@ func newKeyrings(c cache.Dir, v versions.Set) (keyrings, error) {
 	return keyrings{c, Keyring, mirror, releases, fetch}, nil
 }
 
-// of returns a keyring with the keys of a release. A release that versions.env does not list, or
-// without an earlier one in it, uses the installed keyring.
+// of returns a keyring with the keys of a release. It returns the installed keyring if versions.env
+// does not list the release, or lists no earlier release.
 func (k keyrings) of(release string) (string, error) {
 	before := ""
 	for i, name := range k.releases {
@@ -77,8 +77,8 @@ func (k keyrings) of(release string) (string, error) {
 	return k.from(before, trusted, release)
 }
 
-// from returns the keyring in the package of a release, verified by the keyring trusted. It must
-// have the keys of the release wanted.
+// from returns the keyring in the package of a release, after it has verified the package by the
+// keyring trusted. The new keyring must have the keys of the release wanted.
 func (k keyrings) from(release, trusted, wanted string) (string, error) {
 	if strings.ContainsAny(string(k.cache), " \t,[]\"%") {
 		return "", fmt.Errorf("apt cannot use a keyring in the folder %s: set STARGATE_CACHE to another folder", k.cache)
@@ -109,9 +109,9 @@ func (k keyrings) from(release, trusted, wanted string) (string, error) {
 	return filepath.Join(dir, keyringFile), err
 }
 
-// knows reports whether a keyring has keys of a release. The owners of keys are in plain text:
-// "Debian Archive Automatic Signing Key (13/trixie) <...>". It selects the keyring. apt verifies
-// the signatures.
+// knows reports whether a keyring has keys of a release. It looks for the name of the keys' owner,
+// which is plain text: "Debian Archive Automatic Signing Key (13/trixie) <...>". This only selects
+// a keyring: apt verifies the signatures.
 func knows(ring []byte, release string) bool {
 	return bytes.Contains(ring, []byte("/"+release+") <"))
 }

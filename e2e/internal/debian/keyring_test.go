@@ -14,7 +14,7 @@ import (
 	"stargate/e2e/internal/versions"
 )
 
-// ring is a keyring with the keys of some releases, as far as the code looks into it.
+// ring returns a keyring that seems to have the keys of some releases: it has their owners' names.
 func ring(releases ...string) string {
 	text := "\x99\x02\x0d\x04"
 	for i, name := range releases {
@@ -23,8 +23,7 @@ func ring(releases ...string) string {
 	return text
 }
 
-// archive replaces Debian's archive: it has the keyring of each release, and records the keyring of
-// each request.
+// archive replaces Debian's archive: it has the keyring of each release, and records each fetch.
 type archive struct {
 	t       *testing.T
 	rings   map[string]string
@@ -37,7 +36,7 @@ func (a *archive) fetch(release, with, dir string) error {
 		a.t.Fatal(err)
 	}
 	if !knows(content, release) {
-		a.t.Errorf("%s fetched with a keyring that cannot verify it", release)
+		a.t.Errorf("the keyring cannot verify the package of %s", release)
 	}
 	a.fetched = append(a.fetched, release)
 	file := filepath.Join(dir, Keyring)
@@ -106,7 +105,7 @@ func TestAKeyringWithoutTheKeysIsNotKept(t *testing.T) {
 	}
 }
 
-// A path with such characters cannot be written into a line of sources.list.
+// A line of sources.list cannot name a path with these characters.
 func TestAFolderThatAptCannotBeTold(t *testing.T) {
 	a := newArchive(t)
 	k := a.keyrings(ring("bookworm"))
@@ -116,7 +115,7 @@ func TestAFolderThatAptCannotBeTold(t *testing.T) {
 	}
 }
 
-// For other releases nothing is fetched, and apt uses the installed keyring.
+// For other releases, the rig fetches nothing, and apt uses the installed keyring.
 func TestOtherReleasesHaveWhatIsInstalled(t *testing.T) {
 	a := newArchive(t)
 	k := a.keyrings(ring("buster"))
@@ -149,22 +148,22 @@ func projects(t *testing.T) (versions.Set, keyrings) {
 	return v, k
 }
 
-// Each release that the project uses for roots has an earlier one to get keys from.
+// For each release that the project uses, versions.env lists an earlier release with its keys.
 func TestReleasesOfTheProject(t *testing.T) {
 	v, k := projects(t)
 	listed := " " + strings.Join(k.releases[1:], " ") + " "
 	for key, suite := range v {
 		if strings.HasSuffix(key, "_SUITE") && !strings.Contains(listed, " "+Root{Suite: suite}.base()+" ") {
-			t.Errorf("%s=%s is not in DEBIAN_RELEASES, or has none before it", key, suite)
+			t.Errorf("%s=%s is not in DEBIAN_RELEASES, or is the first release there", key, suite)
 		}
 	}
 }
 
-// The code can also read a real keyring of Debian.
+// knows finds the owners' names in a real keyring of Debian.
 func TestTheInstalledKeyring(t *testing.T) {
 	content, err := os.ReadFile(Keyring)
 	if err != nil {
-		t.Skip("there is none")
+		t.Skip("no keyring of Debian is installed")
 	}
 	_, k := projects(t)
 	for _, release := range k.releases {

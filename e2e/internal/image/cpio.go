@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package image makes the files that guests boot from: initramfs, disks, payload.
+// Package image makes the files from which guests boot: initramfs, disks and payload.
 package image
 
 import (
@@ -27,7 +27,7 @@ func (c *cpio) file(name string, data []byte) { c.entry(name, cpioFile, data, 0,
 
 func (c *cpio) char(name string, major, minor int) { c.entry(name, cpioChar, nil, major, minor) }
 
-// close ends the archive and returns the first error of all writes.
+// close completes the archive, and returns the first error of all its writes.
 func (c *cpio) close() error {
 	c.entry("TRAILER!!!", 0, nil, 0, 0)
 	return c.err

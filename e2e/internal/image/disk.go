@@ -11,8 +11,8 @@ import (
 	"stargate/e2e/internal/debian"
 )
 
-// Ext4 makes a file system with the content of dir and `room` free bytes. It has no journal,
-// because guests write only to a temporary copy.
+// Ext4 makes a file system with the content of dir and `room` free bytes. The file system has no
+// journal, because guests write only to a temporary copy of it.
 func Ext4(dir, path string, room int64) error {
 	size, files, err := measure(dir)
 	if err != nil {
@@ -24,7 +24,7 @@ func Ext4(dir, path string, room int64) error {
 		"-d", dir, path, fmt.Sprintf("%dk", size/1024)))
 }
 
-// measure adds up a folder's content in whole blocks.
+// measure returns the size of a folder's content in whole blocks, and the number of its files.
 func measure(dir string) (size, files int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 	"stargate/e2e/internal/agent"
 )
 
-// The kernel's cpio reader requires fixed values: magic, sizes, padding, trailer.
+// The kernel requires fixed values in a cpio archive: magic, sizes, padding and trailer.
 func TestCpio(t *testing.T) {
 	var buf bytes.Buffer
 	c := &cpio{w: &buf}
@@ -25,7 +25,7 @@ func TestCpio(t *testing.T) {
 		t.Fatal(err)
 	}
 	if buf.Len()%4 != 0 {
-		t.Errorf("%d bytes: entries must be padded to 4", buf.Len())
+		t.Errorf("the archive has %d bytes, which is no multiple of 4", buf.Len())
 	}
 	if _, err := exec.LookPath("cpio"); err != nil {
 		return
@@ -88,8 +88,8 @@ func TestMissingPayload(t *testing.T) {
 	}
 }
 
-// Neither the archive nor the guest's copy of a sparse file contains its large holes, and the bytes
-// are the same.
+// A sparse file keeps its bytes in the guest. Neither the archive nor the guest's copy stores its
+// large holes.
 func TestSparsePayload(t *testing.T) {
 	const size = 1 << 30
 	dir := t.TempDir()

@@ -12,16 +12,16 @@ import (
 	"stargate/e2e/internal/kernel"
 )
 
-// bootModules are the modules that a guest needs before modprobe is available: its disks with their
-// file system, the rig's channel, and the shared range. A missing module is assumed to be built in.
-// ext4 requests crc32c by the crypto API, which no module's dependencies show.
+// bootModules are the modules that a guest needs before modprobe is available: for its disks and
+// their file system, the rig's channel, and the shared range. The kernel should have each missing
+// module built in. ext4 requests crc32c by the crypto API, so its dependencies do not show crc32c.
 var bootModules = []string{
 	"virtio_pci", "virtio_blk", "virtio_console",
 	"crc32c_generic", "crc32c_intel", "ext4",
 	"nfit", "nd_e820", "nd_pmem",
 }
 
-// Initramfs writes the archive for a kernel: the agent and the modules.
+// Initramfs writes a kernel's initramfs, which has the agent and the modules.
 func Initramfs(k kernel.Kernel, agentBinary, path string) error {
 	program, err := os.ReadFile(agentBinary)
 	if err != nil {

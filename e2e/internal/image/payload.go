@@ -13,13 +13,13 @@ import (
 	"stargate/e2e/internal/agent"
 )
 
-// Payload maps paths inside the guest to files or folders outside.
+// Payload maps paths inside the guest to files or folders of this host.
 type Payload map[string]string
 
-// diskUnit divides a payload's size.
+// A payload's size is a multiple of diskUnit.
 const diskUnit = 64 << 10
 
-// Write puts the payload into a tar archive that a guest reads from a disk.
+// Write writes the payload as a tar archive, which a guest reads from a disk.
 func (p Payload) Write(path string) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -39,14 +39,15 @@ func (p Payload) Write(path string) error {
 	if err != nil {
 		return err
 	}
-	// A disk has whole sectors, and the kernel looks for partitions there.
+	// A disk has whole sectors, and the kernel searches it for partitions.
 	if err := f.Truncate((size + diskUnit) &^ (diskUnit - 1)); err != nil {
 		return err
 	}
 	return f.Close()
 }
 
-// add follows a symbolic link given as path, not those below it.
+// add adds a file or a folder. If the path itself is a symbolic link, add follows it. It does not
+// follow links inside a folder.
 func add(archive *tar.Writer, outside, inside string) error {
 	root, err := filepath.EvalSymlinks(outside)
 	if err != nil {
@@ -89,7 +90,8 @@ func addOne(archive *tar.Writer, path, name string) error {
 	return archive.WriteHeader(header)
 }
 
-// addFile adds a file's extents, each as an entry with its offset in the file: holes cost nothing.
+// addFile adds each extent of a file as an entry with its offset in the file. So holes cost
+// nothing.
 func addFile(archive *tar.Writer, path string, header *tar.Header) error {
 	f, err := os.Open(path)
 	if err != nil {

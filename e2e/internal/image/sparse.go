@@ -14,11 +14,11 @@ const (
 	seekHole = 4
 )
 
-// smallHole is the size from which on a hole splits a file into separate entries.
+// smallHole is the size from which a hole splits a file into separate entries.
 const smallHole = 1 << 20
 
-// piece returns the end of the range to copy from at on, and the start of the data behind the next
-// hole; without such data, the start is size.
+// piece returns the end of the range to copy, which begins at at, and the start of the data behind
+// the next hole. If no such data exists, the start is size.
 func piece(f *os.File, at, size int64) (end, next int64, err error) {
 	for end = at; end < size; {
 		if next, err = seek(f, end, seekData, size); err != nil {
@@ -34,8 +34,8 @@ func piece(f *os.File, at, size int64) (end, next int64, err error) {
 	return size, size, nil
 }
 
-// seek finds the next data, or the next hole, up to size, where both end. A file system without
-// holes reports none.
+// seek returns the offset of the next data or hole, or size if there is none before size. A file
+// system without holes reports no hole.
 func seek(f *os.File, at int64, what int, size int64) (int64, error) {
 	next, err := f.Seek(at, what)
 	switch {

@@ -63,7 +63,8 @@ func debugRoot(c cache.Dir, v versions.Set) (root, source string, err error) {
 	return root, "/usr/src/" + source + ".tar.xz", err
 }
 
-// buildDebug makes, in dir, the files that Own expects. Each step is done once.
+// buildDebug makes, in dir, the files that Own expects. It skips the steps that an interrupted
+// build has completed.
 func buildDebug(dir, root, source, config string) error {
 	tree := filepath.Join(dir, "build")
 	if err := os.MkdirAll(tree, 0o755); err != nil {
@@ -101,13 +102,14 @@ func buildDebug(dir, root, source, config string) error {
 	return arrange(dir, root)
 }
 
-// checkConfig fails if a line of the fragment is missing in the result. Otherwise a checker could
-// be off without notice, and never report an error.
+// checkConfig fails if a line of the fragment is missing in the result. Without this check, one of
+// the kernel's checkers could be off, and no error would show it.
 const checkConfig = `
 lost=$(grep -E '^CONFIG_|is not set' rig.config | grep -vxFf .config || true)
 if [ -n "$lost" ]; then echo "not in the configuration: $lost"; exit 1; fi`
 
-// runStep runs a step in the root; its output goes to a file, and is shown if it fails.
+// runStep runs a step in the root, and writes its output to a file. If the step fails, runStep
+// shows the output.
 func runStep(k Kernel, dir, name, script string) error {
 	log, err := os.Create(filepath.Join(dir, "log."+name))
 	if err != nil {
@@ -145,7 +147,7 @@ func (p *progress) Write(data []byte) (int, error) {
 	return p.out.Write(data)
 }
 
-// arrange puts the results into the files that Own reads.
+// arrange moves the results to the names that Own reads.
 func arrange(dir, root string) error {
 	release, err := onlyModules(filepath.Join(dir, "build/rig.modules"))
 	if err != nil {

@@ -23,13 +23,13 @@ type Build struct {
 	Kernel Kernel
 	Source string   // folder with the Kbuild file
 	Output string   // folder for the module and the products of its build
-	Sparse bool     // run sparse over every file as well
+	Sparse bool     // also check every file with sparse
 	Make   []string // further arguments of make
 }
 
-// Run builds the module. It copies the sources in the folder above Source, so that the source tree
-// stays unchanged and several kernels can be built for at once. Unchanged sources are not compiled
-// again. A warning fails the build.
+// Run builds the module. It copies the sources in the folder above Source. So the source tree stays
+// unchanged, and builds for several kernels can run at the same time. Run does not compile
+// unchanged sources again. A warning fails the build.
 func (b Build) Run(messages io.Writer) error {
 	source, err := filepath.Abs(b.Source)
 	if err != nil {
@@ -52,7 +52,7 @@ func (b Build) Run(messages io.Writer) error {
 	if err := mirror.Sources(tree, work); err != nil {
 		return fmt.Errorf("copying the sources of %s: %w", tree, err)
 	}
-	// Sparse checks every file each time. The tree for building modules may have changed since.
+	// Sparse must check every file each time. A self-built kernel's tree may have changed.
 	lasting := !b.Sparse && b.Kernel.Tree == ""
 	if lasting && b.done(name, work, output) {
 		return nil
@@ -76,8 +76,9 @@ func (b Build) Run(messages io.Writer) error {
 	return b.note(name, work, output)
 }
 
-// noteName is a file next to the products of a build that lists their inputs. If nothing has
-// changed since, the rig does not run make, which would take seconds to detect this.
+// noteName is the name of a file that lists the inputs and products of a build, next to the
+// products. If none of them has changed, the rig does not run make, which would take seconds to
+// detect this.
 const noteName = ".made-of"
 
 // done reports whether the output is up to date.
@@ -90,7 +91,7 @@ func (b Build) done(name, work, output string) bool {
 	return err == nil && now == string(noted)
 }
 
-// undone removes the note before the output changes.
+// undone removes the note, before the output changes.
 func (b Build) undone(output string) error {
 	err := os.Remove(filepath.Join(output, noteName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +100,7 @@ func (b Build) undone(output string) error {
 	return err
 }
 
-// note writes the note when the output is complete.
+// note writes the note, after the output is complete.
 func (b Build) note(name, work, output string) error {
 	now, err := b.madeOf(name, work, output)
 	if err != nil {
@@ -108,8 +109,8 @@ func (b Build) note(name, work, output string) error {
 	return os.WriteFile(filepath.Join(output, noteName), []byte(now), 0o644)
 }
 
-// madeOf lists the output's inputs and products: the call of make, and each file as make would
-// compare it.
+// madeOf returns the text of the note: the call of make, and the properties of each file that make
+// compares.
 func (b Build) madeOf(name, work, output string) (string, error) {
 	var text strings.Builder
 	fmt.Fprintln(&text, b.Kernel.Release, b.Kernel.Root, b.makeArgs(name))
@@ -134,7 +135,7 @@ func (b Build) madeOf(name, work, output string) (string, error) {
 		return "", err
 	}
 	if modules == nil {
-		return "", errors.New("there is no module")
+		return "", errors.New("the output has no module")
 	}
 	for _, module := range modules {
 		if err := describe(module); err != nil {
@@ -162,7 +163,7 @@ func (b Build) compile(tree, name, work string, messages io.Writer) ([]byte, err
 	var log bytes.Buffer
 	shown := &pathFilter{out: io.MultiWriter(messages, &log), from: "/mnt/src/", to: tree + "/"}
 	if err := b.Kernel.Shell(work, shown, b.makeArgs(name)...); err != nil {
-		// Make has ended by itself and removed unfinished products.
+		// No signal has killed make, so make has removed unfinished products.
 		if e := os.Remove(busy); e != nil {
 			return nil, e
 		}
@@ -175,7 +176,7 @@ func (b Build) makeArgs(name string) []string {
 	args := []string{"make", "--no-print-directory", fmt.Sprintf("-j%d", runtime.NumCPU()),
 		"-C", b.Kernel.BuildDir(), "M=/mnt/src/" + name,
 		"KCFLAGS=-Werror",
-		"CONFIG_DEBUG_INFO_BTF_MODULES=", // pahole and the kernel's own BTF are missing
+		"CONFIG_DEBUG_INFO_BTF_MODULES=", // the root has no pahole, and no BTF of the kernel
 	}
 	if b.Sparse {
 		args = append(args, "C=2", "CF=-Wsparse-error -D__CHECK_ENDIAN__")
@@ -183,7 +184,8 @@ func (b Build) makeArgs(name string) []string {
 	return append(append(args, b.Make...), "modules")
 }
 
-// deliver puts the built modules into the output folder, where each appears complete.
+// deliver copies the built modules to the output folder. Each module appears there only when its
+// copy is complete.
 func deliver(from, output string) error {
 	modules, err := filepath.Glob(filepath.Join(from, "*.ko"))
 	if err != nil {
@@ -206,7 +208,7 @@ func firstWarning(log []byte) string {
 	return string(warning.Find(log))
 }
 
-// pathFilter replaces paths of the copies in messages by the user's paths.
+// pathFilter replaces the copies' paths in messages by the paths of the sources.
 type pathFilter struct {
 	out      io.Writer
 	from, to string

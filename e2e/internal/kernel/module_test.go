@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The rig skips a build only if make would have nothing to do. A change of a source, a product or
-// the call of make causes a build.
+// The rig skips a build only if make would have nothing to do. A change of a source, of a product
+// or of the call of make causes a build.
 func TestBuildIsLeftOut(t *testing.T) {
 	b := Build{Kernel: Kernel{Release: "6.12", Root: "/root-1"}}
 	for what, change := range map[string]func(work, output string) Build{
@@ -37,20 +37,20 @@ func TestBuildIsLeftOut(t *testing.T) {
 		write(t, work+"/module/a.c", "int a;")
 		write(t, output+"/a.ko", "module")
 		if b.done("module", work, output) {
-			t.Errorf("%s: done before it was built", what)
+			t.Errorf("%s: done returned true before the build", what)
 		}
 		if err := b.note("module", work, output); err != nil {
 			t.Fatal(err)
 		}
 		same := what == "nothing" || what == "a product of a build"
 		if change(work, output).done("module", work, output) != same {
-			t.Errorf("%s has changed: wrong answer whether a build is needed", what)
+			t.Errorf("%s has changed: done does not report correctly whether a build is needed", what)
 		}
 		if err := b.undone(output); err != nil {
 			t.Error(err)
 		}
 		if b.done("module", work, output) {
-			t.Errorf("%s: done while it is built", what)
+			t.Errorf("%s: done returned true during the build", what)
 		}
 	}
 }

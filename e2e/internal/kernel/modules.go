@@ -19,8 +19,9 @@ type Module struct {
 	Data []byte
 }
 
-// ModulesInOrder returns the named modules and all their dependencies, each after those it needs.
-// It skips names without a module, which the kernel has built in or does not need.
+// ModulesInOrder returns the named modules and all modules that they need. Each module comes after
+// the modules that it needs. ModulesInOrder skips names without a module file, because the kernel
+// has these modules built in, or does not need them.
 func (k Kernel) ModulesInOrder(names []string) ([]Module, error) {
 	if k.Modules == "" {
 		return nil, nil
@@ -97,7 +98,7 @@ func Depends(module []byte) ([]string, error) {
 	}
 	section := f.Section(".modinfo")
 	if section == nil {
-		return nil, fmt.Errorf("no .modinfo: not a kernel module")
+		return nil, fmt.Errorf("the file has no .modinfo, so it is no kernel module")
 	}
 	info, err := section.Data()
 	if err != nil {

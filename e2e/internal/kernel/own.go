@@ -11,10 +11,12 @@ import (
 	"path/filepath"
 )
 
-// Own opens a self-built kernel: the path of a bzImage, or of a folder with one. Next to it there
-// may be modules/, build/ and root. modules/ is the result of make modules_install, under
-// lib/modules/RELEASE. build/ is a tree for building out-of-tree modules. root is a link to a
-// Debian root with the compiler for them.
+// Own opens a self-built kernel. The path is that of a bzImage, or of a folder with a bzImage. The
+// bzImage's folder may also have modules/, build/ and root:
+//
+//   - modules/ is the result of make modules_install, and has lib/modules/RELEASE;
+//   - build/ is a tree for building out-of-tree modules;
+//   - root is a link to a Debian root with the compiler for these modules.
 func Own(path string) (Kernel, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -37,7 +39,7 @@ func Own(path string) (Kernel, error) {
 		return candidate
 	}
 	k.Modules, k.Tree, k.Root = beside("modules"), beside("build"), beside("root")
-	for _, path := range []*string{&k.Modules, &k.Root} { // they may be links
+	for _, path := range []*string{&k.Modules, &k.Root} { // each may be a link
 		if *path != "" {
 			if *path, err = filepath.EvalSymlinks(*path); err != nil {
 				return k, err
@@ -47,8 +49,8 @@ func Own(path string) (Kernel, error) {
 	return k, nil
 }
 
-// imageRelease reads the output of uname -r from a bzImage (the header of the boot protocol points
-// at it).
+// imageRelease reads the kernel's release, as uname -r prints it, from a bzImage. The header of the
+// boot protocol has the release's offset.
 func imageRelease(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

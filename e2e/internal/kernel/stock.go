@@ -18,7 +18,7 @@ import (
 	"stargate/e2e/internal/versions"
 )
 
-// recipe changes with the layout of a cached kernel.
+// recipe is the version of the layout of a cached kernel. Change it together with the layout.
 const recipe = "1"
 
 // chrootEnv is the environment of commands in a build root.
@@ -26,16 +26,16 @@ var chrootEnv = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC
 
 // Kernel is a kernel that guests can boot.
 type Kernel struct {
-	Name    string // as the user names it: 6.12, or a path
+	Name    string // the user's name for it: 6.12, or a path
 	Release string // as uname -r prints it
 	Image   string // file that QEMU boots
-	Modules string // its /lib/modules/RELEASE, or empty
-	Root    string // root with headers and compiler to build modules in, or empty
-	Tree    string // of a self-built one: tree to build modules against, or empty
-	Ccache  string // folder where compiled objects of modules are kept, or empty
+	Modules string // the kernel's folder /lib/modules/RELEASE, or empty
+	Root    string // root with headers and compiler for building modules, or empty
+	Tree    string // a self-built kernel's tree for building modules, or empty
+	Ccache  string // ccache's folder for compiled objects of modules, or empty
 }
 
-// BuildDir returns the folder in the root against which modules are built.
+// BuildDir returns the folder in the root that a build of modules needs (make -C).
 func (k Kernel) BuildDir() string {
 	if k.Tree != "" {
 		return "/mnt/build"
@@ -43,7 +43,7 @@ func (k Kernel) BuildDir() string {
 	return filepath.Join("/usr/src", "linux-headers-"+k.Release)
 }
 
-// Stock returns the kernel of that series, and fills the cache if necessary.
+// Stock returns Debian's kernel of that series, and fills the cache if necessary.
 func Stock(c cache.Dir, v versions.Set, series string) (Kernel, error) {
 	headers, image, err := roots(v, series)
 	if err != nil {
@@ -77,8 +77,9 @@ func Known(v versions.Set, series string) error {
 	return err
 }
 
-// roots describes the two roots of a stock kernel. Headers and compiler are installed; the image is
-// only unpacked, because its scripts would build an unneeded initrd.
+// roots describes the two roots of a stock kernel. In the first root, the headers and the compiler
+// are installed. In the second root, the image is only unpacked, because its installation would
+// build an initrd, which no guest needs.
 func roots(v versions.Set, series string) (headers, image debian.Root, err error) {
 	prefix := "KERNEL_" + strings.ReplaceAll(series, ".", "_") + "_"
 	suite, err := v.Get(prefix + "SUITE")
@@ -99,7 +100,7 @@ func roots(v versions.Set, series string) (headers, image debian.Root, err error
 	return headers, image, err
 }
 
-// fill makes the cached folder: root/, vmlinuz, modules/, config, release.
+// fill makes the cached folder, with root/, vmlinuz, modules/, config and release.
 func fill(c cache.Dir, v versions.Set, series string, headers, image debian.Root, dir string) error {
 	unpacked := filepath.Join(dir, "image")
 	if err := image.Make(c, v, unpacked); err != nil {
@@ -131,7 +132,7 @@ func fill(c cache.Dir, v versions.Set, series string, headers, image debian.Root
 	return os.WriteFile(filepath.Join(dir, "release"), []byte(release), 0o644)
 }
 
-// onlyModules returns the release of the only set of modules in a root.
+// onlyModules returns the release of the modules in a root, which must be of one kernel.
 func onlyModules(root string) (string, error) {
 	list, err := filepath.Glob(filepath.Join(root, modulesGlob(root), "*"))
 	if err != nil {
@@ -143,7 +144,8 @@ func onlyModules(root string) (string, error) {
 	return filepath.Base(list[0]), nil
 }
 
-// modulesGlob is the folder of modules: in /lib before Debian merged it into /usr/lib.
+// modulesGlob returns a pattern for the folders of modules. Before Debian merged /lib into
+// /usr/lib, they were in /lib.
 func modulesGlob(root string) string {
 	if _, err := os.Stat(filepath.Join(root, "usr/lib/modules")); err == nil {
 		return "usr/lib/modules"
@@ -151,8 +153,8 @@ func modulesGlob(root string) string {
 	return "lib/modules"
 }
 
-// take moves image, configuration and modules to their places. From 7.x on, image and configuration
-// are next to the modules, before that in /boot.
+// take moves the image, the configuration and the modules to their places. Kernels from 7.x on have
+// the image and the configuration next to the modules. Older kernels have them in /boot.
 func take(unpacked, release, dir string) error {
 	modules := filepath.Join(unpacked, modulesGlob(unpacked), release)
 	for name, places := range map[string][]string{
@@ -175,8 +177,8 @@ func moveFirst(from []string, to string) error {
 	return fmt.Errorf("the kernel's packages have none of %v", from)
 }
 
-// depmod writes the indexes for modprobe in the guest. Unpacked packages do not have them, because
-// their installation would write them.
+// depmod writes the indexes that modprobe needs in the guest. The packages were only unpacked, and
+// only their installation would write the indexes.
 func depmod(root, dir, release string) error {
 	mounted := filepath.Join("/mnt/lib/modules", release)
 	if err := os.MkdirAll(filepath.Join(root, mounted), 0o755); err != nil {
@@ -191,8 +193,8 @@ func depmod(root, dir, release string) error {
 	}.Run(os.Stderr)
 }
 
-// Shell runs a command in the build root with the source tree at src mounted
-// at /mnt/src.
+// Shell runs a command in the root for building modules. The source tree src is mounted at
+// /mnt/src.
 func (k Kernel) Shell(src string, out io.Writer, args ...string) error {
 	if k.Root == "" {
 		return fmt.Errorf("kernel %s has no root to build modules in", k.Name)
@@ -207,7 +209,7 @@ func (k Kernel) Shell(src string, out io.Writer, args ...string) error {
 			return err
 		}
 		binds["/mnt/ccache"] = k.Ccache
-		// The first folder of the path has ccache under the compilers' names.
+		// The first folder of the path has links to ccache with the compilers' names.
 		env = append([]string{"CCACHE_DIR=/mnt/ccache", "PATH=/usr/lib/ccache:/usr/sbin:/usr/bin:/sbin:/bin"}, chrootEnv[1:]...)
 	}
 	for inside := range binds {

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// patterns are the beginnings of reports, as worded by kernels 6.1 to 7.2. They follow the lists
-// with which kernel developers search their own logs: xfstests' _check_dmesg, and syzkaller's.
-// Those lists do not have a report whose first line also has BUG: or WARNING:. This list has it,
-// because a console may lose a line.
+// patterns match the first lines of reports of the kernels 6.1 to 7.2. They follow the lists with
+// which kernel developers search their logs: xfstests' _check_dmesg, and syzkaller's. If a
+// report also has a line with BUG: or WARNING:, those lists have no other pattern for it. This list
+// has one, because a console may lose a line.
 var patterns = []string{
 	// Reports of any code.
 	`\bWARNING:`,
@@ -23,7 +23,8 @@ var patterns = []string{
 	`\bKernel panic\b`,
 	`\bInternal error\b`,
 
-	// The processor's faults. A fault of a program has "ip:" there, and no comma or colon.
+	// The processor's faults in the kernel. For a program's fault, "ip:" follows the name of
+	// the fault, and no comma or colon.
 	`\bgeneral protection fault[,:]`,
 	`\bdouble fault\b`,
 	`\bdivide error: `,
@@ -33,7 +34,7 @@ var patterns = []string{
 	`\bkernel stack (is corrupted|overflow)|\bKernel stack is corrupted\b`,
 	`\bcorrupted stack end\b`,
 
-	// Locks, and code that must not run under them.
+	// Locks, and code that must not run while a lock is held.
 	`\bpossible (circular locking|recursive locking|irq lock inversion)\b`,
 	`\bINFO: (HARDIRQ|SOFTIRQ|trying to register non-static key|lockdep is turned off)`,
 	`\binconsistent lock state\b`,
@@ -65,7 +66,7 @@ var patterns = []string{
 	`\bUBSAN: `,
 	`\bkmemleak: (\d+ new suspected|Cannot |Memory pool empty|Kernel memory leak detector disabled)`,
 	`\bunreferenced object 0x`,
-	`\bBUG \S+ \(.*\): `, // a slab cache: remaining objects, overwritten memory
+	`\bBUG \S+ \(.*\): `, // a slab cache has remaining objects, or overwritten memory
 	`\bSlab cache still has objects\b`,
 	`\bslab\b.*\b(corruption|Poison overwritten|Object padding)`,
 	`\bBad page (state|map|cache)\b`,
@@ -90,7 +91,8 @@ var patterns = []string{
 
 var bad = regexp.MustCompile(strings.Join(patterns, "|"))
 
-// benign matches lines that only report that the module is not the distribution's.
+// benign matches lines that report no error. Most of them only report that the module is not the
+// distribution's.
 var benign = regexp.MustCompile(strings.Join([]string{
 	`loading out-of-tree module taints kernel`,
 	`module verification failed: signature and/or required key missing`,
@@ -98,17 +100,16 @@ var benign = regexp.MustCompile(strings.Join([]string{
 	`KASAN: KernelAddressSanitizer initialized`,
 }, "|"))
 
-// stamp is printk's prefix of a message on the console.
+// stamp matches printk's prefix of a message on the console.
 var stamp = regexp.MustCompile(`^(<\d+>)?\[ *\d+\.\d+\](\[ *[TC]\d+\])? ?`)
 
-// Report is a part of a log, from the first bad line to its end.
+// Report is a part of a log. It begins with a line that matches a pattern.
 type Report []string
 
-// maxReport is how many lines after a bad one are shown: a KASAN report with its stacks is about a
-// hundred lines.
+// maxReport is the maximum length of a report. A KASAN report with its stacks has about 100 lines.
 const maxReport = 120
 
-// quiet is the number of lines without a bad one that ends a report.
+// quiet is the number of lines without a match after which a report ends.
 const quiet = 25
 
 // Find returns the reports in a log.

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// reports has lines for each pattern.
+// reports has example lines for each pattern.
 var reports = map[string][]string{
 	`\bWARNING:`: {
 		`WARNING: CPU: 0 PID: 123 at fs/inode.c:400 drop_nlink+0x28/0x40`,
@@ -221,7 +221,7 @@ var reports = map[string][]string{
 	},
 }
 
-// stamped returns a line in each form in which a console shows it.
+// stamped returns the line with each form of printk's prefix.
 func stamped(line string) []string {
 	if strings.HasPrefix(line, "rig-agent: ") {
 		return []string{line} // not a kernel message
@@ -232,7 +232,7 @@ func stamped(line string) []string {
 func TestEachPatternHasItsReports(t *testing.T) {
 	for _, pattern := range patterns {
 		if len(reports[pattern]) == 0 {
-			t.Errorf("no report for %s", pattern)
+			t.Errorf("reports has no line for the pattern %s", pattern)
 		}
 	}
 	for pattern, lines := range reports {
@@ -241,7 +241,7 @@ func TestEachPatternHasItsReports(t *testing.T) {
 			known = known || p == pattern
 		}
 		if !known {
-			t.Errorf("no pattern %s", pattern)
+			t.Errorf("the pattern %s does not exist", pattern)
 		}
 		for _, line := range lines {
 			if !regexp.MustCompile(pattern).MatchString(line) {
@@ -256,7 +256,7 @@ func TestReportsAreFound(t *testing.T) {
 		for _, line := range lines {
 			for _, shown := range stamped(line) {
 				if len(Find("[    0.0] hello\n"+shown+"\n[    2.0] bye\n")) != 1 {
-					t.Errorf("not found: %s", shown)
+					t.Errorf("Find does not report the line: %s", shown)
 				}
 			}
 		}
@@ -297,7 +297,7 @@ func TestOrdinaryLinesPass(t *testing.T) {
 	} {
 		for _, shown := range stamped(line) {
 			if found := Find(shown); len(found) != 0 {
-				t.Errorf("reported although benign: %s", shown)
+				t.Errorf("Find reports a benign line: %s", shown)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ type Assets struct {
 	QEMU     vm.QEMU
 	Accel    vm.Accel
 
-	systems []system // the guests have them in turn
+	systems []system // guest 1 gets the first, guest 2 the second, and so on in a circle
 	root    string
 	node    nodeAssets
 }
@@ -43,7 +43,7 @@ type system struct {
 // rootRoom is the free space on a guest's root.
 const rootRoom = 4 << 30
 
-// Prepare fills the caches: emulator, initramfs, and the accelerator's probe.
+// Prepare fills the caches of the emulator and of initramfs, and tests the accelerator.
 func Prepare(c cache.Dir, v versions.Set, kernels []kernel.Kernel) (*Assets, error) {
 	a := &Assets{Cache: c, Versions: v}
 	var err error
@@ -98,7 +98,8 @@ func agentBinary() (string, error) {
 	return filepath.Join(filepath.Dir(self), "agent"), err
 }
 
-// stamp distinguishes the states of a file whose name does not depend on its inputs.
+// stamp returns a text that changes with the file. It is for files whose names do not depend on
+// their inputs.
 func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -142,10 +143,11 @@ func makeModules(c cache.Dir, k kernel.Kernel) (string, error) {
 	return filepath.Join(dir, "modules.ext4"), err
 }
 
-// probeLimit is the time limit of an idle guest: with a working accelerator it takes two seconds.
+// probeLimit is the time limit for the boot of one guest. With a working accelerator, the boot
+// takes two seconds.
 const probeLimit = 20 * time.Second
 
-// probe tests whether guests boot under KVM. They may not, even if /dev/kvm exists.
+// probe tests whether guests boot under KVM. Even if /dev/kvm exists, they may not boot.
 func (a *Assets) probe() (vm.Accel, error) {
 	tcg := vm.Accel{Name: "tcg"}
 	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)

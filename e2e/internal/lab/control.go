@@ -12,7 +12,7 @@ import (
 	"stargate/e2e/internal/wire"
 )
 
-// Verbs of a script's functions; no verb means: run a command.
+// Verbs of a script's functions. A request without a verb runs a command in a guest.
 const (
 	VerbKill    = "kill_guest"
 	VerbStart   = "start_guest"
@@ -30,9 +30,9 @@ const (
 	VerbReboot    = "await_reboot"
 )
 
-// Arguments of VerbStart. With NoMount the guest only boots. At and an address place the range of a
-// guest outside of a node at that address. The words after -- go to the QEMU of a guest in a node,
-// and describe this range or another one.
+// Arguments of VerbStart. With NoMount, the guest boots, but does not mount the volume. At and an
+// address give the range another address. They are only for guests outside of a node. The words
+// after -- are only for guests in a node: QEMU gets them, and they describe the guest's range.
 const (
 	NoMount = "--no-mount"
 	At      = "--at"
@@ -41,8 +41,8 @@ const (
 // Life describes how to boot a guest.
 type Life struct {
 	NoMount bool
-	At      int64    // the address of its range; 0: the usual one
-	Words   []string // for QEMU, in a node: its range; nil: the usual one
+	At      int64    // the address of the guest's range; 0: the usual address
+	Words   []string // QEMU's words for the range of a guest in a node; nil: the usual words
 }
 
 // startArguments reads the arguments of VerbStart.
@@ -81,7 +81,7 @@ func (l *Lab) Serve(listener net.Listener) {
 	}
 }
 
-// gone is the status of a command whose guest does not run, as with ssh.
+// gone is the status of a command whose guest has ended. ssh returns the same status.
 const gone = 255
 
 func (l *Lab) answer(conn net.Conn) {
@@ -163,7 +163,7 @@ func (l *Lab) act(conn net.Conn, r wire.Request) error {
 	return fmt.Errorf("unknown request %q", r.Verb)
 }
 
-// sendText sends output to a client, without credits because the connection is not shared.
+// sendText sends output to a client. It needs no credits, because the connection has one session.
 func sendText(conn net.Conn, text []byte) error {
 	out := wire.NewWriter(conn)
 	for len(text) > 0 {
@@ -179,7 +179,8 @@ func sendText(conn net.Conn, text []byte) error {
 	return nil
 }
 
-// finish sends the result to the client, and lets it read that before the connection ends.
+// finish sends the result to the client, and gives the client time to read it before the connection
+// ends.
 func finish(conn net.Conn, status uint32, err error) {
 	out := wire.NewWriter(conn)
 	if err != nil {
@@ -190,8 +191,8 @@ func finish(conn net.Conn, status uint32, err error) {
 		_ = out.Send(wire.Frame{Kind: wire.Stderr, Data: []byte(message)})
 	}
 	_ = out.Send(wire.Frame{Kind: wire.Exit, Data: wire.Numbers(status)})
-	// The client closes. Reading its acknowledgements prevents a reset of the connection before
-	// the client has read the result.
+	// The client closes the connection. If its acknowledgements stayed unread, the connection
+	// could be reset before the client has read the result.
 	if conn.SetReadDeadline(time.Now().Add(10*time.Second)) != nil {
 		return
 	}

@@ -16,18 +16,18 @@ import (
 	"stargate/e2e/internal/wire"
 )
 
-// guard is the `stargatectl guard` of one life of a guest. It shows the other systems whether the
+// guard is the `stargatectl guard` of one life of a guest. By it the other systems know whether the
 // guest is dead or only paused.
 type guard struct {
 	log       string
-	terminate func()        // asks it to end
-	dismissed bool          // its end was requested
-	ended     chan struct{} // closed when it has
-	err       error         // the result; read it after ended
+	terminate func()        // makes the guard end
+	dismissed bool          // the lab has called terminate
+	ended     chan struct{} // closed when the guard has ended
+	err       error         // the guard's result; valid after its end
 }
 
-// startGuards starts guards for a VM that has just started. A VM in a node has a guard in the node,
-// and a second guard on this host, which watches the node, because the VM ends with the node.
+// startGuards starts guards for a VM that has just started. A VM in a node has two guards: one in
+// the node, and one on this host, which watches the node, because the VM ends with the node.
 func (l *Lab) startGuards(m *member, log string) (err error) {
 	if !l.inNode(m) {
 		m.guard, err = l.guardHere(m.guest.PID(), m.guest.UUID, log)
@@ -52,7 +52,7 @@ func (l *Lab) guardHere(pid int, uuid, log string) (*guard, error) {
 		return nil, fmt.Errorf("starting the guard: %w", err)
 	}
 	g := &guard{log: log, ended: make(chan struct{})}
-	// An error means that it has ended by itself, which await reports.
+	// An error means that the guard has already ended, which await reports.
 	g.terminate = func() { _ = cmd.Process.Signal(syscall.SIGTERM) }
 	go func() {
 		g.err = cmd.Wait()
@@ -83,15 +83,15 @@ func (l *Lab) guardInNode(name, uuid, log string) (*guard, error) {
 		if err == nil && status != 0 {
 			err = fmt.Errorf("status %d", status)
 		}
-		if !errors.Is(err, wire.ErrGone) { // it has ended with the node, which another guard reports
+		if !errors.Is(err, wire.ErrGone) { // else the node has ended, which the other guard reports
 			g.err = err
 		}
 	}()
 	return g, nil
 }
 
-// guardLimit is long enough for a busy machine. A guard takes milliseconds, or two seconds if a
-// guest ends while it mounts.
+// guardLimit is long enough for a busy machine. A guard usually needs milliseconds. If a guest ends
+// during its mount, the guard needs two seconds.
 const guardLimit = 30 * time.Second
 
 // await waits until the guard of an ended VM has reported its end.
@@ -108,7 +108,7 @@ func (g *guard) await() error {
 	return fmt.Errorf("its guard: %w: %s", g.err, strings.TrimSpace(tail(g.log, 10)))
 }
 
-// gone waits until the guard has ended, with any result.
+// gone waits until the guard has ended, and ignores the guard's result.
 func (g *guard) gone() error {
 	if g == nil {
 		return nil
@@ -121,7 +121,7 @@ func (g *guard) gone() error {
 	}
 }
 
-// dismiss ends a guard; the VM continues without it.
+// dismiss ends a guard. The VM continues without a guard.
 func (g *guard) dismiss() error {
 	if g == nil || g.dismissed {
 		return nil
@@ -151,7 +151,7 @@ func (l *Lab) guardsDone(m *member) error {
 func (l *Lab) Unguard(name string) error {
 	return l.withRunning(name, func(m *member) error {
 		if m.guard == nil || m.guard.dismissed {
-			return fmt.Errorf("%s: it has no guard", name)
+			return fmt.Errorf("%s has no guard", name)
 		}
 		for _, g := range []*guard{m.guard, m.nodeGuard} {
 			if err := g.dismiss(); err != nil {

@@ -28,20 +28,20 @@ type Options struct {
 	Format       func() error // makes the volume
 	CPUs         int
 	MemoryMiB    int
-	Append       string // more words for the guests' kernel command line
+	Append       string // additional words for the guests' kernel command line
 	Payload      string // tar archive for the guests
 	Module       bool   // load the module that is in the payload
 	Mount        bool   // mount the volume
 	MountOptions string
 	Guard        string     // stargatectl, to guard guests with; empty: no guards
-	Shares       []vm.Share // each is at /mnt/KIND in the guests
+	Shares       []vm.Share // each share is at /mnt/KIND in the guests
 	Net          *vm.Net    // the network of the guests, or nil
 	Bells        string     // socket of the exchange of doorbells, or empty
 	Kept         string     // file of a disk that the only guest keeps, or empty
 	Shared       bool       // several scripts use the guests, one after the other
 }
 
-// ModulePath is the module's path in a guest; the payload has a module for each kernel.
+// ModulePath is the path of a link to the guest's module. The payload has a module for each kernel.
 const ModulePath = "/root/stargatefs.ko"
 
 // ModuleFor returns the path of the module for a kernel in the payload.
@@ -57,7 +57,7 @@ type Lab struct {
 	names   []string // of guests
 	host    *member  // the node, or nil
 	members map[string]*member
-	lost    bool // a power cut of the node has lost the range's bytes; protected by the node's lock
+	lost    bool // a power cut of the node has lost the range's bytes; the node's lock protects lost
 
 	mu       sync.Mutex
 	damage   bool // the script expects that systems find damage in the volume
@@ -69,21 +69,21 @@ type Lab struct {
 type member struct {
 	name   string
 	system system
-	kernel int // its index in the guests' systems
+	kernel int // the index of its kernel in the assets' systems
 
-	mu        sync.Mutex // serializes changes of its state
-	guest     *vm.Guest  // the last life, or nil; changed under the lab's lock as well
-	guard     *guard     // of its current life, or nil
-	nodeGuard *guard     // the same, for the end of its node
-	life      Life       // the last one, as requested
-	expected  bool       // its end, if it has ended, was requested
+	mu        sync.Mutex // serializes changes of the member's state
+	guest     *vm.Guest  // the last life's VM, or nil; changes need the lab's lock as well
+	guard     *guard     // the current life's guard, or nil
+	nodeGuard *guard     // the current life's guard that watches the node, or nil
+	life      Life       // the arguments of the last start
+	expected  bool       // the script has requested the end of the VM, if the VM has ended
 	paused    bool
-	spent     bool            // its VM has changed: only a boot restores it
-	booted    guestState      // its state after the boot, if it is to be shared
-	logs      int             // the number of its logs
-	consoles  []string        // one file for each life that is yet to be judged
-	judged    int64           // the part of the present life's log that was judged before
-	panics    map[string]bool // those of them that end in a panic expected by the script
+	spent     bool            // only a boot restores the VM's first state
+	booted    guestState      // the state after the boot, if several scripts use the guest
+	logs      int             // the number of logs so far
+	consoles  []string        // the consoles of all lives that no verdict has judged yet
+	judged    int64           // the length of the current console's part that was judged before
+	panics    map[string]bool // the consoles that end in a panic, as the script expects
 }
 
 // activity is an operation for which a script waits.
@@ -92,7 +92,7 @@ type activity struct {
 	since time.Time
 }
 
-// New makes a lab; Start starts its guests.
+// New makes a lab. StartAll starts its guests.
 func New(a *Assets, o Options, r *vm.Range, dir string) *Lab {
 	l := &Lab{Assets: a, Options: o, Dir: dir, Range: r, members: map[string]*member{},
 		doing: map[int]activity{}}
@@ -128,9 +128,9 @@ func (l *Lab) member(name string) (*member, error) {
 	return m, nil
 }
 
-// StartAll boots the node, if there is one, then all guests at the same time. Then it mounts the
-// volume in one guest after the other. A node without a mount has no memory for guests yet, so the
-// script starts them.
+// StartAll boots the node, if there is one, and then all guests at the same time. Then it mounts
+// the volume in one guest after the other. A node without a mount has no memory for guests yet, so
+// in that case the script starts the guests.
 func (l *Lab) StartAll() error {
 	if l.host != nil {
 		if err := l.StartNode(); err != nil || !l.Mount {
@@ -156,7 +156,7 @@ func (l *Lab) together(do func(*member) error) error {
 	return nil
 }
 
-// failures does the same, and returns one text for each failed guest.
+// failures calls do for all guests at the same time, and returns one text for each failed guest.
 func (l *Lab) failures(do func(*member) error) []string {
 	results := make([]error, len(l.names))
 	var all sync.WaitGroup
@@ -179,7 +179,8 @@ func (l *Lab) failures(do func(*member) error) []string {
 	return failures
 }
 
-// Start boots a stopped guest, and mounts the volume there, which recovers it if necessary.
+// Start boots a stopped guest, and mounts the volume there. The mount recovers the volume if
+// necessary.
 func (l *Lab) Start(name string, life Life) error {
 	if err := l.notTheNode(name, "start_node boots it"); err != nil {
 		return err
@@ -209,10 +210,10 @@ func (l *Lab) Start(name string, life Life) error {
 	return l.mount(m)
 }
 
-// bootLimit is for a debug kernel on a busy machine; a stock one takes seconds.
+// bootLimit is long enough for a debug kernel on a busy machine. A stock kernel boots in seconds.
 const bootLimit = 5 * time.Minute
 
-// bootTries is how often QEMU may fail by an assertion of its own before the module is loaded.
+// bootTries is the number of attempts to boot a guest, if assertions of QEMU fail (boot).
 const bootTries = 3
 
 // boot starts a guest and loads the module. If an assertion of QEMU fails before the agent answers,
@@ -236,7 +237,7 @@ func (l *Lab) bootOnce(m *member) error {
 	console := l.logName(m, "console")
 	m.consoles, m.judged = append(m.consoles, console), 0
 	m.expected, m.paused, m.spent = false, false, false
-	if m.guest != nil { // the previous life, if it ended by itself
+	if m.guest != nil { // the previous life, whose guards may not have reported yet
 		if err := l.guardsDone(m); err != nil {
 			return err
 		}
@@ -311,20 +312,20 @@ func (l *Lab) plan(m *member) (vm.Place, vm.Spec, error) {
 	}, nil
 }
 
-// rangesScript waits for the drivers of persistent memory, which probe asynchronously: afterwards
+// rangesScript waits for the drivers of persistent memory, which probe asynchronously. After it,
 // all their block devices exist.
 const rangesScript = `set -e
 for bus in /sys/bus/nd/devices/ndbus*; do
 	[ ! -e "$bus/wait_probe" ] || read -r _ <"$bus/wait_probe"
 done`
 
-// loadScript loads a module that modprobe does not know, and its dependencies.
+// loadScript loads a module that modprobe does not know, after the modules that it needs.
 const loadScript = `set -e
 [ -L "$1" ] || ln -s "$2" "$1"
 for needed in $(modinfo -F depends "$1" | tr , ' '); do modprobe "$needed"; done
 insmod "$1"`
 
-// shareScript mounts a share. The list of modules is split into words on purpose.
+// shareScript mounts a share. The shell splits the list of modules into words, as it must.
 const shareScript = `set -e
 modprobe -a $2
 mkdir -p "/mnt/$1"
@@ -352,7 +353,7 @@ const mountScript = `set -e
 mkdir -p "$1"
 exec mount -t stargatefs ${2:+-o "$2"} /dev/pmem0 "$1"`
 
-// inGuest runs a script of the rig's own; its output is part of the error.
+// inGuest runs a script of the rig itself in a guest. An error contains the script's output.
 func (l *Lab) inGuest(m *member, script string, args ...string) error {
 	defer l.begin("the rig's own work in %s: %q", m.name, firstLine(script))()
 	var out bytes.Buffer
@@ -366,7 +367,7 @@ func (l *Lab) inGuest(m *member, script string, args ...string) error {
 	return nil
 }
 
-// Kill cuts a guest's power, and waits until its guard has reported it.
+// Kill cuts a guest's power, and waits until the guest's guard has reported this.
 func (l *Lab) Kill(name string) error {
 	if err := l.notTheNode(name, "use kill_node"); err != nil {
 		return err
@@ -378,11 +379,11 @@ func (l *Lab) Kill(name string) error {
 	})
 }
 
-// panicLimit is the time for an expected panic to begin, and then to be printed.
+// panicLimit is the time limit for an expected panic, until the guest has ended.
 const panicLimit = time.Minute
 
-// AwaitPanic waits until a guest's kernel has panicked with that text in its message, as the script
-// expects. Its log before the panic must have no errors.
+// AwaitPanic waits until a guest's kernel has panicked, as the script expects. The panic's message
+// must contain the text. The log before the panic must have no errors.
 func (l *Lab) AwaitPanic(name, text string) error {
 	m, err := l.member(name)
 	if err != nil {
@@ -414,7 +415,7 @@ func (l *Lab) AwaitPanic(name, text string) error {
 	return l.guardsDone(m)
 }
 
-// Stop unmounts and then ends a guest.
+// Stop unmounts the volume in a guest, and then ends the guest.
 func (l *Lab) Stop(name string) error {
 	if err := l.notTheNode(name, "it ends at the end of the run, or with kill_node"); err != nil {
 		return err
@@ -444,7 +445,7 @@ func (l *Lab) MachineCheck(name string, words []string) error {
 	})
 }
 
-// Resume continues a paused guest.
+// Resume lets a paused guest run again.
 func (l *Lab) Resume(name string) error {
 	return l.withRunning(name, func(m *member) error {
 		m.paused = false
@@ -452,7 +453,8 @@ func (l *Lab) Resume(name string) error {
 	})
 }
 
-// Console returns the kernel messages of a guest's present life, for the present script.
+// Console returns the messages that a guest's kernel has printed in its current life, during the
+// current script.
 func (l *Lab) Console(name string) ([]byte, error) {
 	m, err := l.member(name)
 	if err != nil {
@@ -471,7 +473,7 @@ func (l *Lab) Console(name string) ([]byte, error) {
 	return m.unjudged(console, log), nil
 }
 
-// Running returns a guest whose agent answers.
+// Running returns the VM of a guest, whose agent answers.
 func (l *Lab) Running(name string) (*vm.Guest, error) {
 	var guest *vm.Guest
 	err := l.withRunning(name, func(m *member) error {
@@ -504,8 +506,8 @@ func (l *Lab) KillAll() {
 	}
 }
 
-// current is for callers that cannot wait for the guest's own lock: its holder may be waiting for
-// the guest.
+// current returns a guest's VM, or nil. Its callers cannot wait for the guest's lock, because the
+// lock's holder may wait for the guest.
 func (l *Lab) current(m *member) *vm.Guest {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -550,7 +552,7 @@ func firstLine(text string) string {
 	return line
 }
 
-// tail returns the last lines of a file, for messages.
+// tail returns the last lines of a file, for error messages.
 func tail(path string, lines int) string {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -26,7 +26,7 @@ const regionPath = MountPoint + "/.stargate/region"
 // Paths in the node of the files from which its guests are made.
 const (
 	nodeQEMU  = "/rig/qemu"
-	nodeBoots = "/rig/boot" // a folder in it for each kernel, with these files
+	nodeBoots = "/rig/boot" // has a folder for each kernel, with these files
 	bootImage = "vmlinuz"
 	bootInit  = "initramfs"
 )
@@ -34,12 +34,12 @@ const (
 // nodeAssets are the files of a node, in addition to those of its guests.
 type nodeAssets struct {
 	system system
-	qemu   string   // disk with QEMU's root
-	boots  []string // disks with kernel and initramfs, one for each of the systems
+	qemu   string   // the disk with QEMU's root
+	boots  []string // for each of the systems, a disk with its kernel and initramfs
 }
 
-// PrepareNode fills the caches for a node with that kernel. The systems and their disks exist
-// already.
+// PrepareNode fills the caches for a node with that kernel. Prepare and PrepareDisks must have run
+// before.
 func (a *Assets) PrepareNode(k kernel.Kernel) error {
 	initramfs, err := makeInitramfs(a.Cache, k)
 	if err != nil {
@@ -84,7 +84,7 @@ func makeBoot(c cache.Dir, s system) (string, error) {
 	return filepath.Join(dir, "disk"), err
 }
 
-// copyFiles makes a folder with copies of files, by their new names.
+// copyFiles makes a folder with copies of files. The keys are the names of the copies.
 func copyFiles(dir string, files map[string]string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
@@ -101,16 +101,16 @@ func copyFiles(dir string, files map[string]string) error {
 	return nil
 }
 
-// nodeMemory is the memory for the node's own kernel and programs, machineMemory that for each QEMU
-// in addition to the memory of its VM.
+// nodeMemory is the memory for the node's own kernel and programs. machineMemory is the memory for
+// each QEMU in the node, in addition to the memory of its VM.
 const (
 	nodeMemory    = 768
 	machineMemory = 128
 )
 
 // hostSpec describes the node's VM. It has one CPU, because with more CPUs TCG corrupts the node's
-// memory. The node gets the range as memory with struct pages (D1). The guests' disks are disks of
-// the node: its own root a second time, and for each kernel its boot files and its modules.
+// memory. The node gets the range as memory with struct pages (D1). The node also has the disks of
+// its guests: a second copy of its own root, and for each kernel the boot files and the modules.
 func (l *Lab) hostSpec() vm.Spec {
 	s := vm.Spec{
 		Name:      Host,
@@ -133,7 +133,8 @@ func (l *Lab) hostSpec() vm.Spec {
 	return s
 }
 
-// nodeDevices are the devices in the node: QEMU, the root, and by kernel boots and modules.
+// nodeDevices are the node's devices with QEMU, the guests' root, and for each kernel the boot
+// files and the modules.
 type nodeDevices struct {
 	qemu, root     string
 	boots, modules []string
@@ -158,7 +159,7 @@ func (l *Lab) nodeDevices() nodeDevices {
 
 func (l *Lab) inNode(m *member) bool { return l.host != nil && m != l.host }
 
-// notTheNode refuses operations that are only for guests.
+// notTheNode returns an error if name is the node. It is for operations that are only for guests.
 func (l *Lab) notTheNode(name, instead string) error {
 	if l.host != nil && name == Host {
 		return fmt.Errorf("%s is the node, in which the guests run: %s", name, instead)
@@ -166,8 +167,8 @@ func (l *Lab) notTheNode(name, instead string) error {
 	return nil
 }
 
-// planInNode describes a VM in the node, whose disks are devices there and whose range is the
-// volume's own memory.
+// planInNode describes a VM in the node. The VM's disks are devices of the node, and its range is
+// the volume's own memory.
 func (l *Lab) planInNode(m *member) (vm.Place, vm.Spec, error) {
 	host := l.current(l.host)
 	if host == nil || !host.Alive() {
@@ -230,7 +231,8 @@ func (l *Lab) StartNode() error {
 
 var errNoNode = errors.New("there is no node: e2e/rig run --node")
 
-// readyScript loads KVM, which fails on an unsuitable processor, and mounts the disks for guests.
+// readyScript loads KVM, and mounts the disks for guests. KVM does not load on an unsuitable
+// processor.
 const readyScript = `set -e
 said=$(modprobe kvm_amd 2>&1) || said+=$'\n'$(modprobe kvm_intel 2>&1) || {
 	echo "no nested virtualization: KVM does not load on $(sed -n 's/^model name.*: //p;T;q' /proc/cpuinfo): $said"
@@ -295,11 +297,11 @@ func (l *Lab) KillNode() error {
 	})
 }
 
-// rebootLimit is the time for a node's kernel to shut devices and VMs down.
+// rebootLimit is the time limit in which a node's kernel must shut down its devices and VMs.
 const rebootLimit = time.Minute
 
-// AwaitReboot waits until the node has ended, with all its guests, because a program in it has
-// requested a reboot, as the script expects. StartNode then boots it.
+// AwaitReboot waits until the node has ended with all its guests, because a program in the node has
+// requested a reboot, as the script expects. StartNode can then boot the node.
 func (l *Lab) AwaitReboot() error {
 	if l.host == nil {
 		return errNoNode
@@ -334,7 +336,7 @@ func (l *Lab) AwaitReboot() error {
 	return nil
 }
 
-// lose clears the memory, as a power cut does to DRAM.
+// lose clears the range, as a power cut clears DRAM.
 func (l *Lab) lose() error {
 	l.lost = true
 	return l.Range.Wipe()

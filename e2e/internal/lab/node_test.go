@@ -21,7 +21,7 @@ func testLab() *Lab {
 	return New(a, Options{Guests: 4, Node: true, MemoryMiB: 384, Payload: "PAYLOAD"}, &vm.Range{Size: 32 << 20}, "/run")
 }
 
-// A guest's disks are devices of the node, whose letters follow from the order of the node's disks.
+// A guest's disks are devices of the node. The order of the node's disks gives their letters.
 func TestDevicesInTheNode(t *testing.T) {
 	l := testLab()
 	disks := l.hostSpec().Disks
@@ -63,19 +63,19 @@ func TestNodeRefuses(t *testing.T) {
 		"ends at the end of the run": l.Stop(Host), "not running": l.KillNode(),
 	} {
 		if err == nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("no %q: %v", what, err)
+			t.Errorf("the error does not contain %q: %v", what, err)
 		}
 	}
 	if wrong := l.Finish(""); wrong != nil {
-		t.Errorf("a refused guest left something behind: %v", wrong)
+		t.Errorf("a refused start has changed the lab: %v", wrong)
 	}
 	l = New(&Assets{systems: []system{{}}}, Options{Guests: 1}, nil, "/run")
 	if l.KillNode() != errNoNode || l.StartNode() != errNoNode {
-		t.Error("there is no node")
+		t.Error("StartNode returned no error without a node")
 	}
 }
 
-// Arguments of a script for a guest that it starts.
+// startArguments accepts the arguments that a script may give to start, and no others.
 func TestStartArguments(t *testing.T) {
 	for _, c := range []struct {
 		args []string

@@ -25,7 +25,7 @@ func (l *Lab) Verdict(fsck string) []string {
 }
 
 // settleAndUnguard unmounts the volume and unloads the module in a guest, and ends the guest's
-// guard, because the volume's bytes are about to change.
+// guard. The lab is about to change the volume's bytes.
 func (l *Lab) settleAndUnguard(m *member) error {
 	if err := l.settle(m); err != nil {
 		return err
@@ -50,11 +50,11 @@ func (l *Lab) forget() {
 	}
 }
 
-// Renew makes a new volume, and restores each guest to its first state. It reboots a guest whose
-// state it cannot restore, or all guests if anew is set.
+// Renew makes a new volume, and restores the first state of each guest. It reboots a guest whose
+// state it cannot restore. If anew is set, it reboots all guests.
 func (l *Lab) Renew(anew bool) error {
 	if anew {
-		l.KillAll() // also those for which the request of another guest waits
+		l.KillAll() // also guests whose lock a waiting request holds
 		l.forget()
 	}
 	if err := l.together(func(m *member) error { return l.tidyOrEnd(m, anew) }); err != nil {
@@ -83,7 +83,7 @@ func (l *Lab) Renew(anew bool) error {
 // the range is cleared: file systems of the last script may still be mounted there.
 func (l *Lab) tidyOrEnd(m *member, anew bool) error {
 	if m.guest == nil || anew {
-		err := m.guard.gone() // its agent has stored findings in the volume
+		err := m.guard.gone() // until then, the guard may store to the volume
 		m.guard = nil
 		return err
 	}
@@ -99,7 +99,8 @@ func (l *Lab) tidyOrEnd(m *member, anew bool) error {
 	return l.guardsDone(m)
 }
 
-// refit boots a guest, or resumes it.
+// refit boots a guest that has ended. In a running guest, it loads the module, and starts new
+// guards.
 func (l *Lab) refit(m *member) error {
 	m.life = Life{}
 	if m.guest == nil || !m.guest.Alive() {
@@ -113,7 +114,7 @@ func (l *Lab) refit(m *member) error {
 	return l.load(m)
 }
 
-// tidy undoes the changes of the last script to a guest.
+// tidy undoes the changes that the last script has made in a guest.
 func (l *Lab) tidy(m *member) error {
 	now, err := l.state(m)
 	if err != nil {
@@ -134,7 +135,7 @@ func (l *Lab) tidy(m *member) error {
 	return nil
 }
 
-// state asks a guest for its state.
+// state returns a guest's current state.
 func (l *Lab) state(m *member) (guestState, error) {
 	var out, errs bytes.Buffer
 	status, err := m.guest.Link.Run([]string{"bash", "-c", stateScript}, nil, &out, &errs)
@@ -147,9 +148,10 @@ func (l *Lab) state(m *member) (guestState, error) {
 	return parseState(out.String()), nil
 }
 
-// stateScript prints the state that scripts change in guests: files that are not the system's own,
-// mounts, block devices, interfaces, control groups, settings. A line has a kind, a name and a
-// value. min_free_kbytes is left out, because the kernel changes it as large pages come into use.
+// stateScript prints the state that scripts change in guests: files that do not belong to the
+// system, mounts, block devices, interfaces, control groups and settings. A line has a kind, a name
+// and a value. stateScript does not print min_free_kbytes, because the kernel itself changes it
+// when programs begin to use large pages.
 const stateScript = `set -e
 find /etc /home /mnt /opt /root /run /srv /tmp /usr/local /var /dev/shm -xdev \
 	\( -type d -printf 'file\t%p\t%y %m %U:%G\n' -o -printf 'file\t%p\t%y %m %U:%G %s %T@\n' \)
@@ -168,8 +170,8 @@ huge=/sys/kernel/mm/transparent_hugepage/enabled
 	/sys/kernel/tracing/{tracing_on,current_tracer} || true; } |
 	sed -n 's|^/proc/sys/vm/\(drop_caches\|min_free_kbytes\):.*||; s|^\([^:]*\):|setting\t\1\t|p'`
 
-// tidyScript undoes changes of scripts; its arguments are pairs of a verb and its object. It also
-// writes out dirty pages of the range.
+// tidyScript undoes changes of scripts. Its arguments are pairs of a verb and an object. It also
+// writes dirty pages to the range.
 const tidyScript = `while [ $# -gt 0 ]; do
 	case $1 in
 	umount) umount "$2" || umount -l "$2" ;;
@@ -188,8 +190,8 @@ dmesg -C
 if [ -d /sys/kernel/tracing ]; then : >/sys/kernel/tracing/set_event; : >/sys/kernel/tracing/trace; fi
 exit 0`
 
-// guestState is the output of a guest's state script: values by kind and name. A name may have
-// several values, like a mount point with several mounts.
+// guestState is the output of stateScript: values by kind and name. A name may have several values,
+// for example a mount point with several mounts.
 type guestState map[stateKey][]string
 
 type stateKey struct{ kind, name string }
@@ -215,7 +217,7 @@ func (s guestState) differs(now guestState) string {
 	return ""
 }
 
-// keys returns the keys of two states, in order.
+// keys returns the sorted keys of two states.
 func (s guestState) keys(now guestState) []stateKey {
 	var keys []stateKey
 	for key := range s {
@@ -242,7 +244,7 @@ func (s guestState) undo(now guestState) []string {
 		switch {
 		case key.kind == "mount" && len(is) > len(was):
 			for range is[len(was):] {
-				umount = append([]string{"umount", key.name}, umount...) // a mount below another one comes first
+				umount = append([]string{"umount", key.name}, umount...) // the mounts inside it come first
 			}
 		case key.kind == "block" && added:
 			devices = []string{"devices", ""}
@@ -257,7 +259,7 @@ func (s guestState) undo(now guestState) []string {
 	return append(append(append(umount, devices...), remove...), set...)
 }
 
-// load loads the module.
+// load loads the module in a guest.
 func (l *Lab) load(m *member) error {
 	if !l.Module {
 		return nil
@@ -268,7 +270,7 @@ func (l *Lab) load(m *member) error {
 	return nil
 }
 
-// unjudged returns the part of a log that has not been checked yet.
+// unjudged returns the part of a log that no verdict has judged yet.
 func (m *member) unjudged(console string, log []byte) []byte {
 	if m.guest != nil && console == m.guest.Console && m.judged <= int64(len(log)) {
 		return log[m.judged:]
@@ -276,7 +278,7 @@ func (m *member) unjudged(console string, log []byte) []byte {
 	return log
 }
 
-// fileSize is 0 for a file that cannot be examined.
+// fileSize returns a file's size, or 0 on an error.
 func fileSize(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -20,8 +20,8 @@ setting	/proc/sys/kernel/hostname	g1
 setting	/proc/sys/vm/swappiness	60
 `
 
-// Leftovers of scripts are removed in order: a mount before the mount below it, and devices before
-// the files that may contain them.
+// The rig removes leftovers of scripts in order: a mount before the mount that it covers, and
+// devices before the files that may contain their data.
 func TestLeftOversAreUndone(t *testing.T) {
 	booted := parseState(bootedState)
 	now := parseState(strings.ReplaceAll(bootedState, "swappiness\t60", "swappiness\t10") +
@@ -57,7 +57,7 @@ cgroup	/sys/fs/cgroup/a/b
 		t.Errorf("got %q, wanted %q", others, want)
 	}
 	if booted.differs(now) == "" {
-		t.Error("they are no different")
+		t.Error("differs found no difference")
 	}
 }
 
@@ -75,13 +75,13 @@ func TestNothingIsLeftOver(t *testing.T) {
 func TestChangesThatStayAreSeen(t *testing.T) {
 	booted := parseState(bootedState)
 	for what, c := range map[string]struct{ from, to string }{
-		"a file of the rig was replaced":    {"f 644 0:0 5 1000.5", "f 644 0:0 6 1700.5"},
-		"a file is gone":                    {"file\t/root/in/data\tf 644 0:0 5 1000.5\n", ""},
-		"a folder's mode":                   {"d 700 0:0", "d 777 0:0"},
-		"a file system is gone":             {"mount\t/tmp\ttmpfs tmpfs\n", ""},
-		"a disk has another size":           {"vda\t8388608", "vda\t16"},
-		"an interface more":                 {"link\tlo\n", "link\tlo\nlink\teth0\n"},
-		"a setting that cannot be restored": {"hostname\tg1", "hostname\tg7"},
+		"a file of the rig was replaced":     {"f 644 0:0 5 1000.5", "f 644 0:0 6 1700.5"},
+		"a file was removed":                 {"file\t/root/in/data\tf 644 0:0 5 1000.5\n", ""},
+		"a folder has another mode":          {"d 700 0:0", "d 777 0:0"},
+		"a file system was unmounted":        {"mount\t/tmp\ttmpfs tmpfs\n", ""},
+		"a disk has another size":            {"vda\t8388608", "vda\t16"},
+		"a new interface exists":             {"link\tlo\n", "link\tlo\nlink\teth0\n"},
+		"a setting that tidy cannot restore": {"hostname\tg1", "hostname\tg7"},
 	} {
 		now := parseState(strings.Replace(bootedState, c.from, c.to, 1))
 		if booted.differs(now) == "" {
@@ -90,19 +90,20 @@ func TestChangesThatStayAreSeen(t *testing.T) {
 	}
 }
 
-// The rig checks, and shows to a script, only the part of a log that was written during the script.
+// The rig judges only the part of a log that was written during the current script. A script also
+// sees only this part.
 func TestOnlyTheUnjudgedPartCounts(t *testing.T) {
 	l := testLab()
 	m := l.members["g1"]
 	log := []byte("[    1.0] BUG: of the last script\n[    2.0] BUG: of this one\n")
 	if got := m.unjudged("console", log); len(got) != len(log) {
-		t.Errorf("of a life that is over: %q", got)
+		t.Errorf("the unjudged part of an ended life is %q", got)
 	}
 	m.guest, m.judged = &vm.Guest{Console: "console"}, int64(len("[    1.0] BUG: of the last script\n"))
 	if got := string(m.unjudged("console", log)); got != "[    2.0] BUG: of this one\n" {
 		t.Errorf("got %q", got)
 	}
 	if got := m.unjudged("another", log); len(got) != len(log) {
-		t.Errorf("of an earlier life: %q", got)
+		t.Errorf("the unjudged part of an earlier life is %q", got)
 	}
 }

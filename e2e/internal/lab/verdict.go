@@ -14,14 +14,14 @@ import (
 	"stargate/e2e/internal/vm"
 )
 
-// Finish shuts the guests down, and returns the errors of the run. fsck is the checker's path, or
-// empty.
+// Finish shuts the guests down, and returns the errors of the run. fsck is the path of
+// fsck.stargatefs, or empty.
 func (l *Lab) Finish(fsck string) []string { return l.judge(fsck, l.shutDown) }
 
 // judge calls end for each running guest, and returns the errors.
 func (l *Lab) judge(fsck string, end func(*member) error) []string {
 	wrong := l.failures(func(m *member) error { return l.end(m, end) })
-	if l.host != nil { // after those in it
+	if l.host != nil { // the node ends after its guests
 		l.host.mu.Lock()
 		if err := l.end(l.host, end); err != nil {
 			wrong = append(wrong, err.Error())
@@ -39,7 +39,7 @@ func (l *Lab) judge(fsck string, end func(*member) error) []string {
 	return wrong
 }
 
-// end calls by for a guest that still runs.
+// end calls by for a running guest. If the guest has ended without a request, end returns an error.
 func (l *Lab) end(m *member, by func(*member) error) error {
 	if m.guest == nil {
 		return nil
@@ -49,7 +49,7 @@ func (l *Lab) end(m *member, by func(*member) error) error {
 			return l.guardsDone(m)
 		}
 		if l.inNode(m) && !l.current(l.host).Alive() {
-			return nil // the node has ended by itself, and its error reports that
+			return nil // the node has ended without a request, and its own error reports that
 		}
 		return fmt.Errorf("%s ended by itself; the end of its console:\n%s", m.name, tail(m.guest.Console, 30))
 	}
@@ -62,10 +62,10 @@ func (l *Lab) end(m *member, by func(*member) error) error {
 	return by(m)
 }
 
-// endLimit is the time for a guest to unmount.
+// endLimit is the time limit for the unmount in a guest.
 const endLimit = 2 * time.Minute
 
-// shutDown settles a guest and shuts it down.
+// shutDown unmounts the volume in a guest (settle), and shuts the guest down.
 func (l *Lab) shutDown(m *member) error {
 	err := l.settle(m)
 	m.expected = true
@@ -76,7 +76,8 @@ func (l *Lab) shutDown(m *member) error {
 	return err
 }
 
-// settle unmounts, unloads the module, and waits until the console has all kernel messages.
+// settle unmounts the volume, unloads the module, and waits until the console has all messages of
+// the kernel.
 func (l *Lab) settle(m *member) error {
 	if m == l.host && l.Bells != "" {
 		if err := l.inGuest(m, endBells, l.Bells); err != nil {
@@ -89,7 +90,7 @@ func (l *Lab) settle(m *member) error {
 	select {
 	case err = <-done:
 	case <-time.After(endLimit):
-		err = fmt.Errorf("no end within %s", endLimit)
+		err = fmt.Errorf("the script has not ended within %s", endLimit)
 		askWhere(m.guest)
 	}
 	if err != nil {
@@ -100,16 +101,17 @@ func (l *Lab) settle(m *member) error {
 	return err
 }
 
-// endMarker is the last line of a console.
+// endMarker is the last line that the rig expects on a console.
 const endMarker = "rig: end of the log"
 
-// endScript ends processes that the script left, and restores the kernel. A process that keeps the
-// module busy is a failure. On a kernel that looks for leaks, a leak is an error, too.
+// endScript kills processes that the script has left, unmounts the volume, and unloads the module.
+// A module that is still in use is an error. If the kernel looks for leaks of memory, a leak is an
+// error, too.
 const endScript = `set -e
 for dir in /proc/[0-9]*; do
 	pid=${dir#/proc/}
 	case $pid in 1|$$|$PPID) continue;; esac
-	if [ -e $dir/exe ]; then kill -9 $pid 2>/dev/null || true; fi # kernel threads have none
+	if [ -e $dir/exe ]; then kill -9 $pid 2>/dev/null || true; fi # kernel threads have no exe
 done
 while mountpoint -q "$1"; do umount "$1"; done
 leaks=/sys/kernel/debug/kmemleak
@@ -120,11 +122,11 @@ fi
 if [ -e /sys/module/stargatefs ]; then rmmod stargatefs; fi
 echo "<5>` + endMarker + `" >/dev/kmsg`
 
-// logLimit is the time for a kernel to print messages that it has already logged.
+// logLimit is the time limit in which a kernel must print the messages that it has already logged.
 const logLimit = time.Minute
 
-// awaitText waits until a file has a text after its known part. If the text does not appear within
-// the limit, it returns an error, because the log is then incomplete.
+// awaitText waits until a file has the text after its known part. If the text does not appear
+// within the limit, awaitText returns an error, because the log is incomplete.
 func awaitText(path string, known int64, text string, limit time.Duration) error {
 	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
 		data, err := os.ReadFile(path)
@@ -160,8 +162,8 @@ func reports(m *member) []string {
 	return wrong
 }
 
-// Where describes the state of a run that has reached its limit: the pending requests by guest and
-// time, and the stacks of the guests' blocked tasks.
+// Where describes the state of a run that has reached its time limit: the pending requests with
+// their durations, and the stacks of the guests' blocked tasks.
 func (l *Lab) Where() string {
 	var text strings.Builder
 	l.mu.Lock()
@@ -181,7 +183,7 @@ func (l *Lab) Where() string {
 	return text.String()
 }
 
-// askWhere makes a guest's kernel print its CPUs and blocked tasks, if it can.
+// askWhere makes a guest's kernel print the state of its CPUs, and its blocked tasks.
 func askWhere(guest *vm.Guest) {
 	done := make(chan struct{})
 	go func() {

@@ -17,8 +17,8 @@ const (
 	fsckDamage   = 4
 )
 
-// seenInUse is fsck's text for a count of errors that is not 0: a system has met damage while it
-// used the volume.
+// seenInUse is a finding of fsck: the volume's count of errors is not 0, because a system has met
+// damage while it used the volume.
 const seenInUse = "damage was seen while in use"
 
 // finding is one error that fsck found.
@@ -32,23 +32,22 @@ type finding struct {
 type fsckResult struct {
 	Findings []finding `json:"findings"`
 	Found    int       `json:"found"`
-	Unclean  bool      `json:"unclean"` // some system has not unmounted it
+	Unclean  bool      `json:"unclean"` // at least one system has not unmounted the volume
 }
 
-// checkVolume checks a volume without users against the engine's promises, however its systems
-// ended:
+// checkVolume checks that a volume without users has no damage, no matter how its systems ended:
 //
-//   - fsck -n, which reads an unclean volume as recovery would leave it, finds
-//     nothing. So recovery cannot hide damage by repairing it.
-//   - fsck -p then recovers an unclean volume, and finds nothing to repair.
-//   - What it leaves is clean for fsck -n.
+//   - fsck -n finds nothing. It reads an unclean volume as recovery would leave it. So recovery
+//     cannot hide damage by repairing it.
+//   - If the volume is unclean, fsck -p recovers it, and finds nothing to repair.
+//   - After that, fsck -n finds nothing, and the volume is clean.
 //
-// The first rule covers the volume's count of errors, which is 0 in a new volume. damageSeen allows
-// that count, and nothing else.
+// The first rule includes the volume's count of errors, which is 0 in a new volume. If damageSeen
+// is set, the count may have any value, but the other rules still apply.
 func checkVolume(fsck, volume string, damageSeen bool) error {
 	looked, err := runFsck(fsck, "-n", volume, damageSeen)
 	if err != nil || !looked.Unclean {
-		return err // preening stores nothing in a clean volume: it makes the same pass
+		return err // in a clean volume, fsck -p would only repeat this check
 	}
 	if _, err = runFsck(fsck, "-p", volume, damageSeen); err != nil {
 		return err
@@ -69,7 +68,7 @@ func runFsck(fsck, mode, volume string, damageSeen bool) (fsckResult, error) {
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() > 0 && exit.ExitCode()&^(fsckRepaired|fsckDamage) == 0 {
-		err = nil // its findings give the reason
+		err = nil // the caller reports the findings
 	}
 	if err == nil {
 		err = json.Unmarshal(out.Bytes(), &result)
@@ -84,8 +83,8 @@ func runFsck(fsck, mode, volume string, damageSeen bool) (fsckResult, error) {
 	return result, nil
 }
 
-// wrong returns the findings, without the count of errors if the script allows it. Findings that
-// fsck counts but does not list are an error, too.
+// wrong returns the findings as text. If damageSeen is set, it omits the count of errors. It also
+// reports findings that fsck counts, but does not list.
 func (r fsckResult) wrong(damageSeen bool) string {
 	var lines []string
 	allowed := 0
@@ -101,7 +100,7 @@ func (r fsckResult) wrong(damageSeen bool) string {
 		lines = append(lines, line)
 	}
 	if lines == nil && r.Found > allowed {
-		return "no finding is listed"
+		return "fsck lists no finding"
 	}
 	return strings.Join(lines, "\n")
 }

@@ -14,14 +14,14 @@ import (
 
 // Offsets in a volume of 16 MiB that mkfs.stargatefs makes (docs/format.md).
 const (
-	errorsAt = 4096 + 3*16 + 2*8 // the count of errors, in the hot page
+	errorsAt = 4096 + 3*16 + 2*8 // the volume's count of errors, in the hot page
 	slotsAt  = 0x2000
 	slotSize = 256
-	chunksAt = 0xc7000 // entries of 128 bytes, whose second half is the map
+	chunksAt = 0xc7000 // entries of 128 bytes, each with its bitmap in the second half
 	lastBits = chunksAt + 5*128 + 64
 )
 
-// A slot of the mount table whose system is dead.
+// slotDead is the state of a slot whose system is dead.
 const slotDead = 2
 
 // volume is a new image that a test changes.
@@ -71,13 +71,13 @@ func (v volume) put(offset int64, word uint64) {
 	}
 }
 
-// die changes the volume as a power cut of its system would.
+// die makes the volume look as after a power cut of its only system.
 func (v volume) die() {
-	v.put(4096+3*16, 1) // the newest incarnation, which that system has
+	v.put(4096+3*16, 1) // the newest incarnation, which is that system's
 	v.put(slotsAt+5*slotSize, slotDead|1<<32)
 }
 
-// leak marks pages as used that belong to no file.
+// leak marks pages as used, although they belong to no file.
 func (v volume) leak() {
 	v.put(lastBits, ^uint64(0))
 	v.put(lastBits+8, 1<<36-1)
@@ -93,7 +93,7 @@ func wants(t *testing.T, err error, words ...string) {
 	}
 	for _, word := range words {
 		if !strings.Contains(err.Error(), word) {
-			t.Errorf("no %q: %v", word, err)
+			t.Errorf("the error does not contain %q: %v", word, err)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestVolumeOfADeadSystemPasses(t *testing.T) {
 		t.Error(err)
 	}
 	if looked, err = runFsck(v.fsck, "-n", v.path, false); err != nil || looked.Unclean {
-		t.Errorf("not recovered: %+v, %v", looked, err)
+		t.Errorf("checkVolume has not recovered the volume: %+v, %v", looked, err)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestDamageSeenInUse(t *testing.T) {
 		}
 		wants(t, v.check(false), seenInUse+", 3 times")
 		if err := v.check(true); err != nil {
-			t.Errorf("although the script has said so: %v", err)
+			t.Errorf("checkVolume reports damage that the script expects: %v", err)
 		}
 	}
 }
@@ -167,8 +167,8 @@ func TestNoVolume(t *testing.T) {
 	wants(t, v.check(false), "fsck.stargatefs -n", "holds no superblock of a StargateFS")
 }
 
-// fakeFsck makes a program that prints a result and exits with a status for each mode; a second
-// call with -n uses the result -n2.
+// fakeFsck makes a program that replaces fsck.stargatefs. For each mode, it exits with a status and
+// prints a result. The second call with -n uses the result of the key -n2.
 func fakeFsck(t *testing.T, answers map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -219,7 +219,7 @@ func TestRecoveryThatRepairs(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) {
-			t.Errorf("%s: no %q: %v", what, c.wrong, err)
+			t.Errorf("%s: the error does not contain %q: %v", what, c.wrong, err)
 		}
 	}
 }

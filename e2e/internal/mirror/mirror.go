@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// marker is a file in every copy. A copy may be inside the copied tree; the marker shows that it is
-// not a part of this tree.
+// marker is a file in every copy. A copy may be inside the tree that is copied. The marker shows
+// that the copy is not a part of the sources.
 const marker = ".copy-of-sources"
 
-// Sources makes the folder `to` a copy of the source files of `from`. It keeps products of a build
-// in the copy.
+// Sources makes the folder `to` a copy of the source files of `from`. In the copy, products of a
+// build remain.
 func Sources(from, to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
@@ -53,8 +53,9 @@ func Sources(from, to string) error {
 	return dropOthers(to, seen)
 }
 
-// IsSource reports whether a file belongs to a kernel module's sources. It does if people have
-// written it, not the build, or if it has the symbols of another needed module.
+// IsSource reports whether a file belongs to a kernel module's sources. Sources are files that
+// people have written, and the file with the exported symbols of another module, which the build
+// needs.
 func IsSource(name string) bool {
 	base := filepath.Base(name)
 	if strings.HasSuffix(base, ".mod.c") || strings.HasPrefix(base, ".") {
@@ -96,7 +97,7 @@ func update(from, to string) error {
 	return File(from, to)
 }
 
-// File copies a regular file with its mode and time; the copy appears complete.
+// File copies a regular file with its mode and time. The copy appears only when it is complete.
 func File(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {

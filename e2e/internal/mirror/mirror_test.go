@@ -44,7 +44,7 @@ func TestSources(t *testing.T) {
 		"core/a.o": false, "README.md": false, "core/gone.c": false,
 	} {
 		if has(filepath.Join(to, path)) != want {
-			t.Errorf("%s: there %v, wanted %v", path, !want, want)
+			t.Errorf("%s exists: %v, wanted %v", path, !want, want)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestCopiesAreNotCopied(t *testing.T) {
 	}
 	for _, to := range []string{one, other} {
 		if !has(to+"/module/a.c") || has(to+"/out") || has(to+"/module/other") {
-			t.Errorf("%s has other files than the sources", to)
+			t.Errorf("%s has files that are not sources", to)
 		}
 	}
 }

@@ -15,8 +15,9 @@ import (
 	"time"
 )
 
-// starts is the queue of work for the one thread that starts children. The kernel sends the
-// parent-death signal when the thread that forked ends, and Go may end any thread except this one.
+// starts is the queue of work for the only thread that starts children. The kernel sends a child
+// its parent-death signal when the thread that forked it ends. Go may end other threads, but not
+// this one.
 var starts = make(chan func())
 
 func init() {
@@ -28,8 +29,8 @@ func init() {
 	}()
 }
 
-// Start starts cmd in a process group of its own; it gets signal when the rig
-// ends, even if by SIGKILL.
+// Start starts cmd in its own process group. cmd gets the signal when the rig ends, even if SIGKILL
+// ends the rig.
 func Start(cmd *exec.Cmd, signal syscall.Signal) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -41,8 +42,8 @@ func Start(cmd *exec.Cmd, signal syscall.Signal) error {
 	return <-result
 }
 
-// InStarter runs do on the thread that starts children: its changes to that thread's namespaces
-// apply only to children started later.
+// InStarter runs do on the thread that starts children. If do changes that thread's namespaces, the
+// change applies to all children that start later, and not to the rig.
 func InStarter(do func() error) error {
 	result := make(chan error)
 	starts <- func() { result <- do() }
@@ -59,8 +60,8 @@ func Adopt() error {
 	return nil
 }
 
-// KillChildren kills all children of the rig, and their children, which then become children of the
-// rig.
+// KillChildren kills all children of the rig. Their children then become children of the rig, so it
+// kills these as well.
 func KillChildren() {
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
 		children := children()
@@ -90,7 +91,7 @@ func children() []int {
 	return list
 }
 
-// parse reads "pid (name) state parent ..."; the name may contain anything.
+// parse reads a line "pid (name) state parent ...". The name may contain any characters.
 func parse(path string) (pid, parent int) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package say prints the rig's own messages to standard error, so that standard output belongs to
+// Package say prints the rig's own messages to standard error. Standard output is for the output of
 // the script.
 package say
 
@@ -15,7 +15,7 @@ func Line(format string, args ...interface{}) {
 	fmt.Fprintf(os.Stderr, "rig: "+format+"\n", args...)
 }
 
-// Step announces a slow operation; the returned function prints its duration.
+// Step announces a slow operation. The returned function prints the operation's duration.
 func Step(format string, args ...interface{}) func() {
 	what := fmt.Sprintf(format, args...)
 	Line("%s ...", what)

@@ -16,19 +16,19 @@ type Accel struct {
 	Node   bool   // the guest must be able to run VMs itself
 }
 
-// ForNode returns the accelerator of a node on this host. Under KVM a node can run VMs only if
-// nesting is enabled; under QEMU's emulation it always can.
+// ForNode returns the accelerator of a node on this host. Under KVM, a node can run VMs only if
+// nesting is enabled. Under QEMU's emulation, it always can.
 func (a Accel) ForNode() Accel { return a.forNode(nestedParameters) }
 
-// nestedParameters are the files that show whether KVM offers nesting, one for each kind of
-// processor.
+// nestedParameters matches the files that show whether nesting is enabled. Each kind of processor
+// has its own file.
 const nestedParameters = "/sys/module/kvm_*/parameters/nested"
 
 func (a Accel) forNode(parameters string) Accel {
 	if a.Name != "kvm" {
 		return Accel{Name: a.Name, Node: true}
 	}
-	// The pattern is valid, and Glob has no other error.
+	// Glob returns an error only for an invalid pattern, and this pattern is valid.
 	paths, _ := filepath.Glob(parameters)
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
@@ -39,9 +39,9 @@ func (a Accel) forNode(parameters string) Accel {
 	return Accel{Name: "tcg", Node: true}
 }
 
-// args returns QEMU's arguments. Without erms and fsrm, kernels copy by words; with them they use
-// rep movsb, which is slow under TCG. With icount no input of the guest may differ between runs:
-// seed, clock, random numbers.
+// args returns QEMU's arguments. They switch erms and fsrm off, so that kernels copy by words: with
+// these features, kernels use rep movsb, which is slow under TCG. With icount, all inputs of the
+// guest must be the same in each run: seed, clock and random numbers.
 func (a Accel) args() []string {
 	switch {
 	case a.ICount:
@@ -55,11 +55,14 @@ func (a Accel) args() []string {
 	return []string{"-accel", "tcg,thread=multi", "-cpu", "max,-erms,-fsrm,-fsrs"}
 }
 
-// kernelWords are for a node under TCG. A kernel that measures its clock slightly wrong, as it does
-// without an HPET, sets timers of its VMs far in the future. So the rig tells the guest the
-// frequency. QEMU before 10.2 loses an interrupt that comes at the moment when a VM inside exits.
-// Both change the same word, and only one of them holds the lock. A one-shot timer then never
-// fires, and the node stops until another interrupt comes; a periodic tick loses one tick.
+// kernelWords returns words for the kernel command line. With icount, they make addresses the same
+// in each run. In a node under TCG, they avoid two errors.
+//
+// Without an HPET, a kernel measures the frequency of its clock slightly wrong, and then sets
+// timers of its VMs far in the future. So the rig tells the kernel the frequency. And QEMU before
+// 10.2 loses an interrupt that arrives while a VM inside exits: both change the same word, and only
+// one of them holds the lock. If that was a one-shot timer, the node would stop until another
+// interrupt. So the node uses a periodic tick, which only loses one tick.
 func (a Accel) kernelWords() []string {
 	switch {
 	case a.ICount:

@@ -19,7 +19,7 @@ type Guest struct {
 	Spec    Spec
 	UUID    string
 	Link    *wire.Link
-	Console string // file with its kernel messages
+	Console string // the file with the kernel's messages
 
 	monitor *monitor
 	machine
@@ -27,21 +27,21 @@ type Guest struct {
 
 // Place is where VMs run: on this host, or in a node, which is a VM itself.
 type Place interface {
-	// launch starts QEMU for a VM of that identity.
+	// launch starts QEMU for a VM with that UUID.
 	launch(spec Spec, uuid, console string) (machine, error)
 }
 
-// machine is a running QEMU at any place, with its two connections to the rig, which end with it.
+// machine is a running QEMU at any place. Its two connections to the rig end with it.
 type machine struct {
-	pid              int // its process, if on this host; else 0
+	pid              int // QEMU's process on this host; 0 in a node
 	monitor, channel net.Conn
-	said             *bytes.Buffer // by QEMU itself; read it after ended
-	ended            chan struct{} // closed when QEMU has
+	said             *bytes.Buffer // QEMU's own messages; valid after its end
+	ended            chan struct{} // closed when QEMU has ended
 	kill             func()
 }
 
-// Start starts a guest at a place. Its console is written to the named file, whose folder
-// identifies the run.
+// Start starts a guest at a place. QEMU writes the guest's console to the file console. That file's
+// folder identifies the run.
 func Start(p Place, spec Spec, console string) (*Guest, error) {
 	uuid := UUID(filepath.Dir(console), spec.Name)
 	m, err := p.launch(spec, uuid, console)
@@ -56,8 +56,8 @@ func Start(p Place, spec Spec, console string) (*Guest, error) {
 	return g, nil
 }
 
-// ErrAssertion means that an assertion of QEMU has failed. QEMU 10.0 does so rarely when it
-// translates a guest with several processors (iotlb_to_section).
+// ErrAssertion means that an assertion of QEMU has failed. This happens rarely, when QEMU 10.0
+// emulates a guest with several processors (iotlb_to_section).
 var ErrAssertion = errors.New("QEMU failed by an assertion of its own")
 
 // WaitReady waits until the agent answers.
@@ -76,16 +76,16 @@ func (g *Guest) WaitReady(limit time.Duration) error {
 	}
 }
 
-// Errors is the output of QEMU itself; it must have ended.
+// Errors returns QEMU's own messages. Call it only after QEMU's end.
 func (g *Guest) Errors() string { return strings.TrimSpace(g.said.String()) }
 
-// PID is QEMU's process, if it runs here and not in a node.
+// PID returns QEMU's process on this host, or 0 in a node.
 func (g *Guest) PID() int { return g.pid }
 
-// Ended is closed when the VM has ended.
+// Ended returns a channel that is closed when the VM has ended.
 func (g *Guest) Ended() <-chan struct{} { return g.ended }
 
-// Alive tells whether the VM is running.
+// Alive reports whether the VM is running.
 func (g *Guest) Alive() bool {
 	select {
 	case <-g.ended:
@@ -101,14 +101,14 @@ func (g *Guest) Kill() {
 	<-g.ended
 }
 
-// Pause stops the VM, its clock included.
+// Pause stops the VM and its clock.
 func (g *Guest) Pause() error { return g.monitor.execute("stop") }
 
-// MachineCheck makes the first processor find an error: the words are bank, status, global status,
-// address and the bank's further register.
+// MachineCheck makes the first processor report an error. The words are the bank, the status, the
+// global status, the address, and the bank's register MISC.
 func (g *Guest) MachineCheck(words []string) error {
 	return g.monitor.human("mce 0 " + strings.Join(words, " "))
 }
 
-// Resume continues a paused VM.
+// Resume lets a paused VM run again.
 func (g *Guest) Resume() error { return g.monitor.execute("cont") }

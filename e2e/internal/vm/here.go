@@ -17,10 +17,10 @@ const (
 	fdRange = 3 + iota
 	fdMonitor
 	fdChannel
-	fdShares // the first one
+	fdShares // the first descriptor of the shares' servers
 )
 
-// launch runs QEMU on this host: it inherits all its connections.
+// launch runs QEMU on this host. QEMU inherits all its connections.
 func (q QEMU) launch(spec Spec, uuid, console string) (m machine, err error) {
 	var theirs [2]*os.File
 	if m.monitor, theirs[0], err = socketPair(); err != nil {
@@ -48,7 +48,7 @@ func (q QEMU) start(m *machine, spec Spec, uuid, console string, theirs [2]*os.F
 	cmd := q.command(program, spec.args(q, uuid, here(console))...)
 	m.said = &bytes.Buffer{}
 	cmd.Stderr = m.said
-	memory := os.Stderr // any descriptor, to keep the numbers of the others
+	memory := os.Stderr // without a range: any descriptor, so that the others keep their numbers
 	if spec.Range != nil {
 		memory = spec.Range.File
 	}
@@ -57,9 +57,9 @@ func (q QEMU) start(m *machine, spec Spec, uuid, console string, theirs [2]*os.F
 		return err
 	}
 	m.pid, m.ended = cmd.Process.Pid, make(chan struct{})
-	m.kill = func() { _ = cmd.Process.Kill() } // it may have ended by itself, which is fine
+	m.kill = func() { _ = cmd.Process.Kill() } // fails if QEMU has already ended, which is fine
 	go func(ended chan struct{}, monitor, channel net.Conn) {
-		// Its output, and the code that requested its end, tell how it ended.
+		// The status does not matter: QEMU's output shows why it has ended.
 		_ = cmd.Wait()
 		close(ended)
 		monitor.Close()
@@ -77,7 +77,7 @@ func here(console string) ends {
 	}
 }
 
-// socketPair makes a connection of which QEMU inherits one end.
+// socketPair makes a connection. QEMU inherits the second end.
 func socketPair() (net.Conn, *os.File, error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

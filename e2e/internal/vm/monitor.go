@@ -18,7 +18,7 @@ type monitor struct {
 	decoder *json.Decoder
 }
 
-// newMonitor reads the greeting and leaves the negotiation mode.
+// newMonitor reads QEMU's greeting, and ends the negotiation of capabilities.
 func newMonitor(conn net.Conn) (*monitor, error) {
 	m := &monitor{conn: conn, decoder: json.NewDecoder(conn)}
 	var greeting struct{ QMP interface{} }
@@ -31,11 +31,11 @@ func newMonitor(conn net.Conn) (*monitor, error) {
 	return m, m.execute("qmp_capabilities")
 }
 
-// startLimit is for QEMU's start in a node on a busy machine, where all of QEMU is emulated. On the
-// host it takes a fraction of a second.
+// startLimit is long enough for the start of QEMU in a node on a busy machine, where QEMU itself is
+// emulated. On this host, the start takes a fraction of a second.
 const startLimit = 5 * time.Minute
 
-// monitorLimit is for a busy machine; the monitor itself answers at once.
+// monitorLimit is long enough for a busy machine. The monitor itself answers at once.
 const monitorLimit = 60 * time.Second
 
 // execute runs a command without arguments and waits for its answer.
@@ -44,7 +44,7 @@ func (m *monitor) execute(command string) error {
 	return err
 }
 
-// human runs a command of QEMU's monitor for people, because some have no other form. Any output of
+// human runs a command of QEMU's monitor for people, because QMP lacks some commands. Any output of
 // such a command is an error.
 func (m *monitor) human(command string) error {
 	answer, err := m.ask("human-monitor-command", map[string]string{"command-line": command})
@@ -87,6 +87,6 @@ func (m *monitor) ask(command string, arguments map[string]string) (json.RawMess
 		}
 		if answer.Return != nil {
 			return *answer.Return, nil
-		} // anything else is an event
+		} // other messages are events
 	}
 }

@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// Net is an Ethernet that only the guests of a run share: frames go by multicast over the loopback.
-// Other systems in a comparison need it; ours do not. Or it is the network behind a tap, for a
-// guest that is the node of a cluster: the owner of the tap assigns the addresses as well.
+// Net is a network of guests. Without Tap, it is an Ethernet that only the guests of a run share.
+// QEMU sends its frames by multicast over the loopback. Benchmarks of other systems need it,
+// StargateFS does not. With Tap, it is the network behind that tap, for a guest that is a node of a
+// cluster. The owner of the tap also assigns the addresses.
 type Net struct{ Run, Tap string }
 
-// args are QEMU's, for a guest.
+// args returns QEMU's arguments for a guest.
 func (n *Net) args(guest string) []string {
 	if n == nil {
 		return nil
@@ -34,7 +35,8 @@ func (n *Net) backend() string {
 	return fmt.Sprintf("socket,id=net,mcast=239.192.%d.%d:%d,localaddr=127.0.0.1", h[0], h[1], port)
 }
 
-// Address is a guest's: 10.115.103.1 that of g1. Behind a tap it has none yet.
+// Address returns the address of a guest: g1 has 10.115.103.1. Behind a tap, the rig knows no
+// address, and Address returns "".
 func (n *Net) Address(guest string) string {
 	if n.Tap != "" {
 		return ""

@@ -13,19 +13,19 @@ import (
 	"stargate/e2e/internal/wire"
 )
 
-// Node is a guest in which other VMs run. All their connections to us go through the node's own
-// channel. Its agent runs QEMU, whose output is the VM's console, and a program that connects each
-// socket of QEMU to us.
+// Node is a guest in which other VMs run. All connections of these VMs to the rig go through the
+// node's own channel. The node's agent runs QEMU, whose output is the VM's console. For each socket
+// of QEMU, it also runs a program that connects the socket to the rig.
 type Node struct {
 	Link   *wire.Link
-	QEMU   QEMU   // its copy in the node
-	Memory string // path of the shared range in the node: of .stargate/region
+	QEMU   QEMU   // the copy of QEMU in the node
+	Memory string // the path of the shared range in the node: that of .stargate/region
 }
 
-// NodeRun is the node's folder for files of its VMs: the number of QEMU's process is in NAME.pid.
+// NodeRun is the node's folder for files of its VMs. NAME.pid has the process number of QEMU.
 const NodeRun = "/run/rig"
 
-// inNode starts QEMU: it stays the process whose number is noted.
+// inNode writes its process number to a file, and then becomes QEMU.
 const inNode = `echo $$ >"$1" && shift && exec "$@"`
 
 func (n Node) launch(spec Spec, uuid, console string) (m machine, err error) {
@@ -56,9 +56,9 @@ func (n Node) launch(spec Spec, uuid, console string) (m machine, err error) {
 	return m, nil
 }
 
-// within: QEMU waits until a client has connected to its sockets, because earlier output would be
-// lost. It opens the range by the VM's name, so that the node's module knows which systems are dead
-// when QEMU ends.
+// within returns QEMU's connections in a node. QEMU waits until a client has connected to its
+// sockets, because earlier output would be lost. QEMU opens the range by the VM's UUID, so that the
+// node's module knows which systems are dead when QEMU ends.
 func (n Node) within(base, uuid string) ends {
 	return ends{
 		console: "path=/dev/stdout",
@@ -68,11 +68,11 @@ func (n Node) within(base, uuid string) ends {
 	}
 }
 
-// joint is a connection with a socket in the node.
+// joint is a connection from the rig to a socket in the node.
 type joint struct {
 	conn    net.Conn
 	theirs  net.Conn
-	command *wire.Command // nil: it could not be started
+	command *wire.Command // the program that connects both; nil if it could not start
 }
 
 func (n Node) join(path string) joint {
@@ -91,7 +91,7 @@ func (n Node) join(path string) joint {
 	return j
 }
 
-// end: all output is read to its end, then there is nothing more.
+// end ends the program, and closes both ends of the connection.
 func (j joint) end() {
 	if j.command != nil {
 		j.command.Signal(syscall.SIGKILL)

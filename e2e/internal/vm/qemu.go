@@ -18,8 +18,9 @@ import (
 	"stargate/e2e/internal/versions"
 )
 
-// QEMU is the emulator, unpacked from Debian packages. Its own dynamic loader starts it with its
-// own libraries, so it runs on any host without being installed and without a chroot.
+// QEMU is the emulator, unpacked from Debian packages. The dynamic loader from these packages
+// starts QEMU with the libraries from these packages. So QEMU runs on any host without an
+// installation or a chroot.
 type QEMU struct {
 	root string
 }
@@ -42,18 +43,18 @@ func Provide(c cache.Dir, v versions.Set) (QEMU, error) {
 	return QEMU{dir}, err
 }
 
-// At is a QEMU that is already unpacked in a folder.
+// At returns the QEMU that is unpacked in the folder root.
 func At(root string) QEMU { return QEMU{root} }
 
-// Root is the folder that QEMU is unpacked in.
+// Root returns the folder in which QEMU is unpacked.
 func (q QEMU) Root() string { return q.root }
 
-// program is the emulator, within its root.
+// program is the emulator's path in its root.
 const program = "usr/bin/qemu-system-x86_64"
 
 func (q QEMU) libraries() string { return filepath.Join(q.root, "usr/lib/x86_64-linux-gnu") }
 
-// words call one of the root's programs.
+// words returns the words of a command that calls one of the root's programs.
 func (q QEMU) words(program string, args ...string) []string {
 	loader := filepath.Join(q.root, "usr/lib64/ld-linux-x86-64.so.2")
 	return append([]string{loader, "--library-path", q.libraries(), filepath.Join(q.root, program)}, args...)
@@ -63,7 +64,7 @@ func (q QEMU) environment() []string {
 	return []string{"PATH=/usr/bin:/bin", "QEMU_MODULE_DIR=" + filepath.Join(q.libraries(), "qemu")}
 }
 
-// command prepares a call of one of the root's programs.
+// command returns a command that calls one of the root's programs.
 func (q QEMU) command(program string, args ...string) *exec.Cmd {
 	words := q.words(program, args...)
 	cmd := exec.Command(words[0], words[1:]...)
@@ -71,18 +72,19 @@ func (q QEMU) command(program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Exec becomes the emulator, with its firmware, its accelerator, and the caller's arguments.
+// Exec replaces this process by the emulator, with its firmware, an accelerator, and the caller's
+// arguments.
 func (q QEMU) Exec(accel Accel, args, env []string) error {
 	words := q.words(program, append(append(q.firmware(), accel.args()...), args...)...)
 	return syscall.Exec(words[0], words, append(env, q.environment()...))
 }
 
-// firmware is the emulator's search path for firmware.
+// firmware returns the arguments with the emulator's search path for firmware.
 func (q QEMU) firmware() []string {
 	return []string{"-L", filepath.Join(q.root, "usr/share/seabios"), "-L", filepath.Join(q.root, "usr/share/qemu")}
 }
 
-// Version is QEMU's version string.
+// Version returns QEMU's version.
 func (q QEMU) Version() (string, error) {
 	out, err := q.command(program, "--version").Output()
 	if err != nil {
@@ -92,7 +94,7 @@ func (q QEMU) Version() (string, error) {
 	return strings.TrimPrefix(line, "QEMU emulator version "), nil
 }
 
-// ServerVersion is virtiofsd's version string.
+// ServerVersion returns virtiofsd's version.
 func (q QEMU) ServerVersion() (string, error) {
 	out, err := q.command("usr/libexec/virtiofsd", "--version").Output()
 	if err != nil {
@@ -107,7 +109,7 @@ type Spec struct {
 	Accel     Accel
 	Kernel    string
 	Initramfs string
-	Append    string // more words for the kernel's command line
+	Append    string // additional words for the kernel's command line
 	Disks     Disks
 	CPUs      int
 	MemoryMiB int
@@ -132,17 +134,17 @@ func (s Spec) bellArgs() []string {
 	}
 }
 
-// Disks are files with file systems. The guest's writes to them are discarded, except those to
-// Kept, which the guest finds by its serial number.
+// Disks are files with file systems. QEMU discards the guest's writes to them, except writes to
+// Kept. The guest finds Kept by its serial number.
 type Disks struct {
 	Root, Payload, Modules string
 	More                   []string
 	Kept                   string
 }
 
-// keptArgs are the arguments of a disk that outlasts a power cut. Data that has reached QEMU
-// survives, because this host keeps its power. Data only in the guest's memory is lost with the
-// guest's power.
+// keptArgs returns the arguments for the disk Kept, which survives a power cut of the guest. Data
+// that has reached QEMU survives, because this host keeps its power. Data that is only in the
+// guest's memory is lost.
 func (d Disks) keptArgs() []string {
 	if d.Kept == "" {
 		return nil
@@ -153,7 +155,7 @@ func (d Disks) keptArgs() []string {
 	}
 }
 
-// list returns the existing ones, in the guest's order.
+// list returns the disks that exist, in the guest's order.
 func (d Disks) list() []string {
 	var list []string
 	for _, file := range append([]string{d.Root, d.Payload, d.Modules}, d.More...) {
@@ -164,15 +166,15 @@ func (d Disks) list() []string {
 	return list
 }
 
-// Device is the guest's path of the i-th of More.
+// Device returns the guest's path of the disk More[i].
 func (d Disks) Device(i int) string {
 	n := len(d.list()) - len(d.More) + i
 	return "/dev/vd" + string(rune('a'+n))
 }
 
-// processors: QEMU assumes that a VM limited to one processor needs no locked instructions, and
-// translates them into plain ones. But the range is shared with other VMs. So there is always room
-// for a second processor, except when instructions are counted, which needs a single one.
+// processors returns the value of -smp. If a VM can only have one processor, QEMU translates locked
+// instructions into plain instructions. But this VM shares its range with other VMs. So it can
+// always get a second processor, except with icount, which needs a single processor.
 func (s Spec) processors() string {
 	if s.Accel.ICount || s.CPUs > 1 {
 		return fmt.Sprint(s.CPUs)
@@ -183,7 +185,7 @@ func (s Spec) processors() string {
 // ends are the descriptions of QEMU's connections, as words for QEMU.
 type ends struct {
 	console, monitor, channel string // options of a chardev
-	memory                    string // path of the shared range
+	memory                    string // the path of the shared range
 }
 
 func (s Spec) args(q QEMU, uuid string, e ends) []string {
@@ -217,21 +219,22 @@ func (s Spec) args(q QEMU, uuid string, e ends) []string {
 	return append(args, s.Disks.keptArgs()...)
 }
 
-// quoted is a path as one of several values, in which QEMU takes a comma as its end.
+// quoted returns a path as one of several values of an option. There, a comma ends a value, so QEMU
+// needs two commas for one.
 func quoted(path string) string { return strings.ReplaceAll(path, ",", ",,") }
 
-// UUID is the identity of a run's VM: the same after a restart, another one in every run. Guests
-// know their slot in a volume's mount table by it.
+// UUID returns the UUID of a VM. It stays the same after a restart, but differs between runs. By
+// it, a guest finds its slot in a volume's mount table.
 func UUID(run, name string) string {
 	h := sha256.Sum256([]byte(run + "/" + name))
-	h[6], h[8] = h[6]&0x0f|0x40, h[8]&0x3f|0x80 // a random one (version 4)
+	h[6], h[8] = h[6]&0x0f|0x40, h[8]&0x3f|0x80 // marks a random UUID (version 4)
 	return fmt.Sprintf("%x-%x-%x-%x-%x", h[0:4], h[4:6], h[6:8], h[8:10], h[10:16])
 }
 
-// commandLine is for the guest's kernel. Only warnings reach the console while it boots, because
-// the serial line is slow; later the agent lets all messages through. An oops ends the guest at
-// once. The host may be busy, so lockup limits are long, and the consistency of timer interrupts
-// and clocks is not checked.
+// commandLine returns the command line of the guest's kernel. During the boot, only warnings reach
+// the console, because the serial line is slow. After the boot, the agent lets all messages
+// through. An oops ends the guest at once. Because the host may be busy, the limits for lockups are
+// long, and the kernel does not check whether timer interrupts and clocks are consistent.
 func (s Spec) commandLine() string {
 	words := []string{"console=ttyS0", "loglevel=5", "oops=panic", "panic=-1", "no_timer_check", "tsc=reliable",
 		"watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=120", "log_buf_len=4M", "rig.name=" + s.Name}

@@ -15,7 +15,7 @@ import (
 	"stargate/e2e/internal/wire"
 )
 
-// Folders may have any name.
+// The rig quotes commas in the paths of folders.
 func TestPathsWithCommas(t *testing.T) {
 	spec := Spec{Name: "g1", Disks: Disks{Root: "/a,b/root"}}
 	args := strings.Join(spec.args(QEMU{"/q"}, "", here("/c,d e/console")), "\n")
@@ -26,8 +26,8 @@ func TestPathsWithCommas(t *testing.T) {
 	}
 }
 
-// A daemon's connection has the descriptor of its index among daemons, and the daemon can only
-// serve a guest whose memory it can map.
+// The connection of the i-th daemon has the descriptor fdShares + i. A daemon needs a guest whose
+// memory it can map.
 func TestShares(t *testing.T) {
 	for _, c := range []struct {
 		kinds []string
@@ -54,7 +54,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// Guests of one run are on one Ethernet, each with its own identity; without --net on none.
+// With --net, the guests of one run share one Ethernet, each with its own address. Without --net,
+// guests have no network.
 func TestNet(t *testing.T) {
 	args := func(run, guest string) string {
 		return strings.Join(Spec{Name: guest, Net: &Net{Run: run}}.args(QEMU{"/q"}, "", here("/console")), "\n")
@@ -72,11 +73,12 @@ func TestNet(t *testing.T) {
 		t.Errorf("addresses in\n%s\n%s", one, two)
 	}
 	if none := (Spec{Name: "g1"}).args(QEMU{"/q"}, "", here("/console")); strings.Contains(strings.Join(none, " "), "net") {
-		t.Errorf("a network in %v", none)
+		t.Errorf("a guest without --net has a network: %v", none)
 	}
 }
 
-// A node of a cluster is on its network, and keeps one disk; writes to the others are discarded.
+// A node of a cluster is on the network of its tap, and keeps the writes to one disk. QEMU discards
+// writes to other disks.
 func TestMember(t *testing.T) {
 	net := &Net{Run: "run", Tap: "n2"}
 	spec := Spec{Name: "g1", Net: net, Disks: Disks{Root: "/root", More: []string{"/more"}, Kept: "/a,b"}}
@@ -107,8 +109,8 @@ func TestShareKinds(t *testing.T) {
 	}
 }
 
-// In a node QEMU finds disks, range and connections by other names; all else is the same as on the
-// host.
+// In a node, the disks, the range and the connections have other names. All other arguments of QEMU
+// are the same as on the host.
 func TestMachineInANode(t *testing.T) {
 	shared := &Range{Size: 64 << 20}
 	node := Node{QEMU: At("/rig/qemu"), Memory: "/mnt/sg/.stargate/region"}
@@ -121,16 +123,17 @@ func TestMachineInANode(t *testing.T) {
 		}
 	}
 	if strings.Contains(args, "fd=") {
-		t.Errorf("a descriptor of ours in\n%s", args)
+		t.Errorf("QEMU in a node gets a descriptor of the rig:\n%s", args)
 	}
 	spec.Words = []string{"-m", "size=64M", "-device", "nvdimm,addr=0x1"}
 	args = strings.Join(spec.args(node.QEMU, "uuid", node.within("/run/rig/g1", "uuid")), "\n")
 	if !strings.Contains(args, "-m\nsize=64M\n-device\nnvdimm,addr=0x1\n") || strings.Contains(args, "0x400000000") {
-		t.Errorf("memory as somebody else says, in\n%s", args)
+		t.Errorf("the words for the range do not replace the rig's own words:\n%s", args)
 	}
 }
 
-// A node's clock is as fast as this host's: the counter advances by that many cycles a second.
+// A node's clock is as fast as this host's, because kilocycles returns the counter's real
+// frequency.
 func TestKilocycles(t *testing.T) {
 	start, first := look()
 	time.Sleep(3 * cyclesFor)
@@ -145,7 +148,7 @@ func TestKilocycles(t *testing.T) {
 	}
 }
 
-// The node gets memory with struct pages, guests get only the NVDIMM.
+// The node gets memory with struct pages. Guests get an NVDIMM, without struct pages.
 func TestRangeOfANode(t *testing.T) {
 	shared := &Range{Size: 64 << 20}
 	for _, c := range []struct {
@@ -160,11 +163,11 @@ func TestRangeOfANode(t *testing.T) {
 		}
 	}
 	if args := strings.Join(Accel{Name: "tcg", Node: true}.args(), " "); !strings.Contains(args, "+svm") {
-		t.Errorf("no SVM: %s", args)
+		t.Errorf("the node's processor has no SVM: %s", args)
 	}
 }
 
-// Without labels the NVDIMM is one namespace.
+// The NVDIMM has a label area only if the user requests it. Without labels, it is one namespace.
 func TestLabels(t *testing.T) {
 	for _, r := range []Range{{Size: 64 << 20}, {Size: 62 << 20, Labels: true}} {
 		args := strings.Join(r.args("path"), " ")
@@ -189,7 +192,7 @@ func TestAccelOfANode(t *testing.T) {
 	dir := t.TempDir()
 	kvm, tcg := Accel{Name: "kvm"}, Accel{Name: "tcg"}
 	for _, c := range []struct {
-		said string // by KVM, about nesting
+		said string // the content of KVM's parameter nested
 		from Accel
 		want string
 	}{{"", kvm, "tcg"}, {"N", kvm, "tcg"}, {"0", kvm, "tcg"}, {"Y", kvm, "kvm"}, {"1", kvm, "kvm"}, {"Y", tcg, "tcg"}} {
@@ -204,7 +207,8 @@ func TestAccelOfANode(t *testing.T) {
 	}
 }
 
-// Only an assertion of QEMU's own code is told apart: whatever else ends a boot stays a failure.
+// Only a failed assertion in QEMU's own code gives ErrAssertion. Any other end of a boot is a plain
+// failure.
 func TestAssertion(t *testing.T) {
 	for said, want := range map[string]bool{
 		"qemu-system-x86_64: system/physmem.c:2671: iotlb_to_section: Assertion `a < b' failed.\n": true,

@@ -15,24 +15,24 @@ const Base = 0x400000000
 type Range struct {
 	File *os.File
 	Size int64
-	// Pages gives the range struct pages and its device the DAX flag, like a node's own zone
-	// (memmap= of the kernel command line, D1). Without, it is an NVDIMM's raw namespace, as in
-	// VMs, which has neither.
+	// Pages gives the range struct pages, and its device the DAX flag, like the zone of a node
+	// (memmap= on the kernel command line, D1). Without Pages, the range is a raw namespace of
+	// an NVDIMM, as in VMs, and has neither.
 	Pages bool
-	// Labels gives that NVDIMM a label area, so that it can have several namespaces. The area
-	// lies behind the range, in the same file.
+	// Labels gives the NVDIMM a label area, so that it can have several namespaces. The label
+	// area is in the same file, behind the range.
 	Labels bool
-	at     int64 // the address of the range for one guest; 0: Base
+	at     int64 // the address of the range in one guest; 0: Base
 }
 
-// labelRoom is larger than the minimum, 128K, and the rest is lost. The range itself must keep a
-// size that Linux accepts (a multiple of 16M).
+// labelRoom is the room for the label area in the file. The label area itself has only 128K, but
+// the range must have a size that Linux accepts: a multiple of 16M.
 const labelRoom = 2 << 20
 
-// rangeDir is memory, as the range must be.
+// rangeDir is a folder in memory.
 const rangeDir = "/dev/shm"
 
-// RangeRoom is the free memory for ranges.
+// RangeRoom returns the free memory for ranges.
 func RangeRoom() (int64, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(rangeDir, &st); err != nil {
@@ -41,8 +41,8 @@ func RangeRoom() (int64, error) {
 	return int64(st.Bavail) * st.Bsize, nil
 }
 
-// NewRange makes a range of zeros in /dev/shm. Its file has no name. The file exists as long as a
-// process holds it, so it ends with the rig and its guests, however they end.
+// NewRange makes a range of zeros in /dev/shm. Its file has no name, so the file exists only while
+// a process has it open. It ends with the rig and its guests, even if a signal kills them.
 func NewRange(size int64, pages, labels bool) (*Range, error) {
 	r := &Range{Size: size, Pages: pages, Labels: labels}
 	f, err := os.CreateTemp(rangeDir, "stargate-rig-")
@@ -68,23 +68,23 @@ func (r *Range) fileSize() int64 {
 	return r.Size
 }
 
-// Path names the range for programs outside of the guests.
+// Path returns the path of the range for programs on this host.
 func (r *Range) Path() string {
 	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), r.File.Fd())
 }
 
-// WithPages is the same memory with struct pages, as in a node.
+// WithPages returns the same memory with struct pages, as a node has it.
 func (r *Range) WithPages() *Range { return &Range{File: r.File, Size: r.Size, Pages: true} }
 
-// At is the same memory for a guest that has it at another address than the others, like a node
-// after a boot with another memmap=.
+// At returns the same memory at another address. Guests then see the range as a node does after a
+// boot with another memmap=.
 func (r *Range) At(base int64) *Range {
 	moved := *r
 	moved.at = base
 	return &moved
 }
 
-// base is the guest's address of the range.
+// base returns the guest's address of the range.
 func (r *Range) base() int64 {
 	if r.at != 0 {
 		return r.at
@@ -92,7 +92,7 @@ func (r *Range) base() int64 {
 	return Base
 }
 
-// Wipe fills it with zeros, as a power cut does with memory that forgets.
+// Wipe fills the range with zeros, as a power cut clears DRAM.
 func (r *Range) Wipe() error {
 	if err := r.File.Truncate(0); err != nil {
 		return err
@@ -100,19 +100,19 @@ func (r *Range) Wipe() error {
 	return r.File.Truncate(r.fileSize())
 }
 
-// Clear fills it with zeros while VMs have it mapped.
+// Clear fills the range with zeros, while VMs have it mapped.
 func (r *Range) Clear() error {
 	const punchHole, keepSize = 2, 1
 	return syscall.Fallocate(int(r.File.Fd()), punchHole|keepSize, 0, r.fileSize())
 }
 
-// maxMemoryMiB is the limit that the guest's physical memory must be able to reach: QEMU counts
-// from the guest's RAM, so twice the distance is enough.
+// maxMemoryMiB returns the limit of the guest's memory for -m. The limit must include the range.
+// QEMU counts from the end of the guest's RAM, so twice the range's end is enough.
 func (r *Range) maxMemoryMiB() int64 {
 	return (2*r.base() + r.fileSize() + 1<<30) >> 20
 }
 
-// kernelWords name the driver for the range: the others leave it alone.
+// kernelWords returns the words for the kernel command line that select the range's driver.
 func (r *Range) kernelWords() []string {
 	if r.Pages {
 		return []string{fmt.Sprintf("memmap=%d!%#x", r.Size, r.base()), "rig.skip=nfit"}
@@ -120,9 +120,9 @@ func (r *Range) kernelWords() []string {
 	return []string{"rig.skip=nd_e820"}
 }
 
-// args attach the range, which QEMU finds at path, as an NVDIMM at its fixed address. Preallocation
-// would rewrite bytes that others use, and a mapping that does not begin at 2 MiB has no large
-// pages.
+// args returns the arguments that attach the file at path as an NVDIMM at the range's address. QEMU
+// must not preallocate the memory, because that would rewrite bytes that other systems use. It maps
+// the file at a multiple of 2 MiB, because other mappings get no large pages.
 func (r *Range) args(path string) []string {
 	labels := ""
 	if r.Labels {

@@ -13,23 +13,24 @@ import (
 	"stargate/e2e/internal/proc"
 )
 
-// Share is a host folder that guests also have, by a file system of QEMU's. Benchmarks compare a
+// Share is a folder of this host that guests can mount, by 9p or virtiofs. Benchmarks compare a
 // volume with it.
 type Share struct {
 	Kind string // one of ShareKinds
 	Dir  string
 }
 
-// ShareKinds are the kinds, in the order in which users see them.
+// ShareKinds are the kinds of shares, in the order in which users see them.
 var ShareKinds = []string{"9p", "9p-loose", "virtiofs", "virtiofs-auto"}
 
-// shareWays are their settings. One variant of each makes guests see changes by others. The other
-// one lets guests keep what they have read: cache=loose for 9p, the default for virtiofs.
+// shareWays are the settings of each kind. With 9p and virtiofs, guests see the changes of other
+// guests. With 9p-loose (cache=loose) and virtiofs-auto (the default of virtiofs), guests cache
+// what they have read.
 var shareWays = map[string]struct {
-	daemon  []string // options of virtiofsd; none: QEMU serves the folder itself
-	modules string   // for the guest to load
-	kind    string   // the file system's name there
-	options string   // of its mount
+	daemon  []string // virtiofsd's options; nil: QEMU itself serves the folder
+	modules string   // the modules that the guest must load
+	kind    string   // the name of the guest's file system
+	options string   // the options of the guest's mount
 }{
 	"9p":            {nil, "9pnet_virtio 9p", "9p", "trans=virtio,version=9p2000.L,cache=none,msize=512000"},
 	"9p-loose":      {nil, "9pnet_virtio 9p", "9p", "trans=virtio,version=9p2000.L,cache=loose,msize=512000"},
@@ -37,7 +38,8 @@ var shareWays = map[string]struct {
 	"virtiofs-auto": {[]string{"--cache=auto"}, "virtiofs", "virtiofs", ""},
 }
 
-// MountWords are, for the guest: modules to load, the file system, the share's name, and options.
+// MountWords returns what a guest needs for the mount: the modules, the file system, the share's
+// name, and the options.
 func (s Share) MountWords() (modules, kind, source, options string) {
 	way := shareWays[s.Kind]
 	return way.modules, way.kind, s.tag(), way.options
@@ -51,18 +53,19 @@ func (s Share) Settings() string {
 
 func (s Share) tag() string { return "rig-" + s.Kind }
 
-// byDaemon reports whether virtiofsd serves it. virtiofsd then reads and writes the guest's memory,
-// so the memory must be shared with virtiofsd.
+// byDaemon reports whether virtiofsd serves the share. virtiofsd reads and writes the guest's
+// memory, so QEMU must share the memory with it.
 func (s Share) byDaemon() bool { return shareWays[s.Kind].daemon != nil }
 
-// ShareMemory makes dir a file system in memory that only programs started from now on can see. It
-// ends with the last of them.
+// ShareMemory mounts a file system in memory at dir. Only programs that the rig starts later can
+// see it. It ends with the last of these programs.
 func ShareMemory(dir string) error {
 	return proc.InStarter(func() error {
 		if err := syscall.Unshare(syscall.CLONE_NEWNS); err != nil {
 			return fmt.Errorf("a mount namespace for --share: %w", err)
 		}
-		// A mount that ends outside ends here, too; ours are not visible outside.
+		// An unmount outside takes effect here, too. The rig's mounts are not visible
+		// outside.
 		if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SLAVE, ""); err != nil {
 			return fmt.Errorf("keeping mounts to ourselves: %w", err)
 		}
@@ -73,12 +76,13 @@ func ShareMemory(dir string) error {
 	})
 }
 
-// MakeFolder makes the share's folder, once ShareMemory is there.
+// MakeFolder makes the share's folder. Call it after ShareMemory.
 func (s Share) MakeFolder() error {
 	return proc.InStarter(func() error { return os.Mkdir(s.Dir, 0o755) })
 }
 
-// serve starts a server of a share for one guest, with which it ends; QEMU gets the connection.
+// serve starts a virtiofsd that serves a share to one guest, and returns its socket for QEMU. The
+// virtiofsd ends with that guest.
 func (q QEMU) serve(s Share, log string) (*os.File, error) {
 	listener, err := net.Listen("unix", "") // named by the kernel; no file
 	if err != nil {
@@ -107,12 +111,12 @@ func (q QEMU) serve(s Share, log string) (*os.File, error) {
 	if err := proc.Start(cmd, syscall.SIGKILL); err != nil {
 		return nil, fmt.Errorf("starting virtiofsd: %w", err)
 	}
-	// It ends when QEMU does; its log has its messages.
+	// virtiofsd ends with QEMU. Its messages are in its log.
 	go func() { _ = cmd.Wait() }()
 	return connection.(*net.UnixConn).File()
 }
 
-// serveAll does so for all of a guest's shares that need it.
+// serveAll calls serve for each share of a guest that needs virtiofsd.
 func (q QEMU) serveAll(spec Spec, console string) ([]*os.File, error) {
 	var connections []*os.File
 	for _, s := range spec.Shares {
@@ -136,8 +140,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// shareArgs attach a guest's shares. Connections to daemons are inherited, in their order, from
-// descriptor fdShares on.
+// shareArgs returns the arguments that attach a guest's shares. QEMU inherits the connections to
+// the daemons, in their order, from the descriptor fdShares on.
 func (s Spec) shareArgs() []string {
 	var args []string
 	fd := fdShares

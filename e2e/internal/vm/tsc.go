@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// cycles is the processor's counter, which QEMU's emulation shows to guests unchanged.
+// cycles returns the processor's time stamp counter. QEMU's emulation shows it to guests unchanged.
 func cycles() uint64
 
 const (
-	// cyclesFor is the time over which it is measured.
+	// cyclesFor is the duration of the measurement.
 	cyclesFor = 200 * time.Millisecond
-	// A look that took longer was interrupted. The other looks are late by less than a
-	// hundredth of a percent.
+	// A look reads the clock and the counter. If it takes longer than lookFor, something has
+	// interrupted it. Shorter looks change the result by less than 0.01 percent.
 	lookFor = 10 * time.Microsecond
 	looks   = 1000
 )
 
-// look returns clock and counter of one moment: of the first look that is short enough, or else of
-// the shortest.
+// look returns the clock and the counter at one moment. It uses the first look that is short
+// enough, or the shortest look if none is.
 func look() (at time.Time, count uint64) {
 	least := time.Hour
 	for i := 0; i < looks && least > lookFor; i++ {
@@ -33,7 +33,7 @@ func look() (at time.Time, count uint64) {
 	return at, count
 }
 
-// kilocycles is the number of thousand cycles in a second.
+// kilocycles returns the counter's frequency in kHz.
 var kilocycles = sync.OnceValue(func() uint64 {
 	start, first := look()
 	time.Sleep(cyclesFor)

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// ErrGone means that the other end went away before the command's end.
+// ErrGone means that the guest has ended before the command.
 var ErrGone = errors.New("the guest went away before the command ended")
 
 // Converse is the client's side of an open session: it sends stdin, writes the received output, and
@@ -18,7 +18,7 @@ func Converse(w *Writer, session uint32, frames <-chan Frame, stdin io.Reader, s
 	defer close(done)
 	go func() {
 		if stdin != nil && Pump(w, session, Stdin, stdin, credits, done) != nil {
-			return // the reader below sees the broken channel as well
+			return // the loop below detects the broken channel as well
 		}
 		_ = w.Send(Frame{Session: session, Kind: EOF})
 	}()
@@ -39,13 +39,14 @@ func Converse(w *Writer, session uint32, frames <-chan Frame, stdin io.Reader, s
 		if _, err := out.Write(f.Data); err != nil {
 			return 0, err
 		}
-		// The other end may have sent its last frame and gone: that is read next.
+		// An error means that the other end has disconnected. Its last frames are read
+		// next.
 		_ = w.Send(Frame{Session: session, Kind: Ack})
 	}
 	return 0, ErrGone
 }
 
-// Frames reads frames into a channel that is closed when r ends.
+// Frames reads frames from r into a channel, which it closes at the end of r.
 func Frames(r io.Reader) <-chan Frame {
 	frames := Queue()
 	go func() {

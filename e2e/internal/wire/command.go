@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Command is a command that was started in the guest.
+// Command is a command that runs in the guest, or has run there.
 type Command struct {
 	link   *Link
 	id     uint32
@@ -16,8 +16,8 @@ type Command struct {
 	err    error
 }
 
-// Start starts a command in the guest. It reads stdin and writes the others until the command has
-// ended.
+// Start starts a command in the guest. Until the command ends, its input comes from stdin, and its
+// output goes to stdout and stderr.
 func (l *Link) Start(args []string, stdin io.Reader, stdout, stderr io.Writer) (*Command, error) {
 	id, frames, err := l.open(Request{Args: args})
 	if err != nil {
@@ -37,8 +37,7 @@ func (c *Command) Signal(sig syscall.Signal) {
 	_ = c.link.out.Send(Frame{Session: c.id, Kind: Signal, Data: Numbers(uint32(sig))})
 }
 
-// Ended is closed when the command has ended, or when its end cannot be known because the guest has
-// gone.
+// Ended returns a channel that is closed when the command or the guest has ended.
 func (c *Command) Ended() <-chan struct{} { return c.ended }
 
 // Wait waits for the command's end and returns its exit status.

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Link is the rig's end of the channel to one guest. It passes the frames of each session to its
-// opener.
+// Link is the rig's end of the channel to one guest. It passes the frames of each session to the
+// caller that has opened the session.
 type Link struct {
 	out *Writer
 
@@ -33,10 +33,10 @@ func NewLink(channel io.ReadWriter) *Link {
 	return l
 }
 
-// Ready is closed when the agent can be spoken to.
+// Ready returns a channel that is closed when the agent has answered.
 func (l *Link) Ready() <-chan struct{} { return l.ready }
 
-// Gone is closed when the guest has ended.
+// Gone returns a channel that is closed when the guest has ended.
 func (l *Link) Gone() <-chan struct{} { return l.gone }
 
 func (l *Link) receive(channel io.Reader) {
@@ -60,7 +60,7 @@ func (l *Link) receive(channel io.Reader) {
 	close(l.gone)
 }
 
-// deliver never blocks: see Queue.
+// deliver passes a frame to its session. It never blocks (see Queue).
 func (l *Link) deliver(f Frame) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +98,7 @@ func (l *Link) open(r Request) (uint32, <-chan Frame, error) {
 	return id, frames, err
 }
 
-// Run runs a command in the guest.
+// Run runs a command in the guest, and returns its exit status.
 func (l *Link) Run(args []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	c, err := l.Start(args, stdin, stdout, stderr)
 	if err != nil {
@@ -107,7 +107,7 @@ func (l *Link) Run(args []string, stdin io.Reader, stdout, stderr io.Writer) (in
 	return c.Wait()
 }
 
-// Forward joins a client's connection with a session of its own, until either ends.
+// Forward connects a client with a new session, until the client or the session ends.
 func (l *Link) Forward(r Request, client net.Conn) error {
 	id, frames, err := l.open(r)
 	if err != nil {
@@ -124,7 +124,7 @@ func (l *Link) Forward(r Request, client net.Conn) error {
 				return
 			}
 		}
-		// A guest that has gone needs no message.
+		// An error means that the guest has ended, so it needs no message.
 		_ = l.out.Send(Frame{Session: id, Kind: Close})
 	}()
 	toClient := NewWriter(client)
@@ -137,7 +137,8 @@ func (l *Link) Forward(r Request, client net.Conn) error {
 			return nil
 		}
 		if lost && (f.Kind == Stdout || f.Kind == Stderr) {
-			// The reader has gone: acknowledge, so that the command can end.
+			// The client no longer reads. This acknowledges the data, so that the
+			// command can end.
 			_ = l.out.Send(Frame{Session: id, Kind: Ack})
 		}
 	}

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package wire is the protocol between the rig and the agent in a guest. One channel carries any
-// number of sessions, each a running command with its streams. The channel is a virtio serial port.
-// It needs no network in the guest and, unlike TCP, no clock, which jumps under -icount.
+// number of sessions. A session is a running command with its streams. The channel is a virtio
+// serial port. It needs no network in the guest. Unlike TCP, it also needs no clock: under -icount,
+// the clock jumps.
 //
-// A data frame may be sent only against a credit. An end has Window of them and gets one back with
-// each Ack, which the other end sends when it has passed the data on. So a queue of Window frames
-// per session never overflows, and a command whose output is not read does not stop others.
+// Each data frame uses up a credit of its sender. A sender has Window credits, and gets one back
+// with each Ack. The receiver sends the Ack when it has passed the data on. So a queue of Window
+// frames for a session never overflows. If a client does not read the output of its command, other
+// commands still continue.
 package wire
 
 import (
@@ -20,29 +22,29 @@ import (
 // Kind is the kind of a frame.
 type Kind uint8
 
-// The kinds of frames. Open, Stdin, EOF, Signal, Resize and Close go towards the guest, Ready,
-// Stdout, Stderr and Exit come from it, Ack goes both ways.
+// The kinds of frames. The rig sends Open, Stdin, EOF, Signal, Resize and Close. The guest sends
+// Ready, Stdout, Stderr and Exit. Both send Ack.
 const (
-	Ready  Kind = iota + 1 // the agent is there (session 0)
-	Open                   // JSON of Request: start a command
-	Stdin                  // data
-	Stdout                 // data
-	Stderr                 // data
+	Ready  Kind = iota + 1 // the agent is ready (session 0)
+	Open                   // starts a command; the data is a Request as JSON
+	Stdin                  // data for standard input
+	Stdout                 // data from standard output
+	Stderr                 // data from standard error
 	EOF                    // standard input has ended
-	Ack                    // one data frame was consumed
-	Exit                   // uint32: exit status; the session is over
-	Signal                 // uint32: send it to the command
-	Resize                 // two uint32: rows and columns of the terminal
-	Close                  // the client has gone: end the command
+	Ack                    // the receiver has passed on one data frame
+	Exit                   // the session has ended; the data is the exit status, a uint32
+	Signal                 // the command gets a signal; the data is its number, a uint32
+	Resize                 // the terminal has a new size; the data is two uint32: rows, columns
+	Close                  // the client has disconnected, so the command must end
 )
 
 const (
-	// Window is the number of data frames of a session, each way, that may be in transit.
+	// Window is the maximum number of data frames of a session in transit, in each direction.
 	Window = 16
-	// MaxData is the most data in one frame.
+	// MaxData is the maximum number of bytes of data in a frame.
 	MaxData = 16 << 10
-	// queue holds everything that a session can have in transit towards one end: data of both
-	// output streams, acks, and the frames that occur once.
+	// queue is enough for all frames of a session in transit to one end: the data of both
+	// output streams, the acks, and the frames that occur once.
 	queue = 4 * Window
 
 	headerSize = 9
@@ -55,7 +57,7 @@ type Frame struct {
 	Data    []byte
 }
 
-// Request asks for a command to be run (or, with a Verb, for an action of the rig itself).
+// Request is a request to run a command in a guest. With a Verb, it requests an action of the rig.
 type Request struct {
 	Verb     string   `json:"verb,omitempty"`
 	Guest    string   `json:"guest,omitempty"`
@@ -65,7 +67,7 @@ type Request struct {
 	Columns  uint32   `json:"columns,omitempty"`
 }
 
-// Writer sends frames, from many goroutines.
+// Writer sends frames. Several goroutines may use it at the same time.
 type Writer struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -77,7 +79,7 @@ func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 // Send writes one frame.
 func (w *Writer) Send(f Frame) error {
 	if len(f.Data) > MaxData {
-		return fmt.Errorf("frame of %d bytes", len(f.Data))
+		return fmt.Errorf("a frame of %d bytes is too long", len(f.Data))
 	}
 	buf := make([]byte, headerSize+len(f.Data))
 	binary.LittleEndian.PutUint32(buf, f.Session)
@@ -98,14 +100,14 @@ func Read(r io.Reader) (Frame, error) {
 	}
 	size := binary.LittleEndian.Uint32(header[5:])
 	if size > MaxData {
-		return Frame{}, fmt.Errorf("frame of %d bytes: the channel is out of step", size)
+		return Frame{}, fmt.Errorf("a frame claims %d bytes: the channel has lost or added bytes", size)
 	}
 	f := Frame{Session: binary.LittleEndian.Uint32(header[:]), Kind: Kind(header[4]), Data: make([]byte, size)}
 	_, err := io.ReadFull(r, f.Data)
 	return f, err
 }
 
-// Queue returns a channel that never blocks a sender within its credits.
+// Queue returns a channel of frames. It never blocks a sender that has credits.
 func Queue() chan Frame { return make(chan Frame, queue) }
 
 // Numbers encodes the payload of Exit, Signal and Resize.
@@ -117,7 +119,7 @@ func Numbers(numbers ...uint32) []byte {
 	return buf
 }
 
-// Number decodes the i-th number of a payload; a missing one is 0.
+// Number returns the i-th number of a payload, or 0 if the payload is too short.
 func (f Frame) Number(i int) uint32 {
 	if len(f.Data) < 4*(i+1) {
 		return 0
@@ -125,7 +127,7 @@ func (f Frame) Number(i int) uint32 {
 	return binary.LittleEndian.Uint32(f.Data[4*i:])
 }
 
-// OpenFrame encodes a request.
+// OpenFrame returns an Open frame with the request.
 func OpenFrame(session uint32, r Request) (Frame, error) {
 	data, err := json.Marshal(r)
 	if err == nil && len(data) > MaxData {
@@ -134,17 +136,17 @@ func OpenFrame(session uint32, r Request) (Frame, error) {
 	return Frame{Session: session, Kind: Open, Data: data}, err
 }
 
-// Request decodes an Open frame.
+// Request returns the request in an Open frame.
 func (f Frame) Request() (Request, error) {
 	var r Request
 	err := json.Unmarshal(f.Data, &r)
 	return r, err
 }
 
-// Credits counts the data frames that may still be sent.
+// Credits has one element for each data frame that a sender may still send.
 type Credits chan struct{}
 
-// NewCredits returns a full window.
+// NewCredits returns Window credits.
 func NewCredits() Credits {
 	c := make(Credits, Window)
 	for i := 0; i < Window; i++ {
@@ -153,7 +155,7 @@ func NewCredits() Credits {
 	return c
 }
 
-// Take waits for a credit; it returns false if done is closed first.
+// Take waits for a credit. It returns false if done is closed first.
 func (c Credits) Take(done <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -163,7 +165,7 @@ func (c Credits) Take(done <-chan struct{}) bool {
 	}
 }
 
-// Give returns a credit; more than were taken are ignored.
+// Give gives a credit back. If all credits have been given back, it does nothing.
 func (c Credits) Give() {
 	select {
 	case c <- struct{}{}:
@@ -171,7 +173,7 @@ func (c Credits) Give() {
 	}
 }
 
-// Pump sends the bytes of r as data frames until it ends or done is closed.
+// Pump sends the bytes of r as data frames, until r ends or done is closed.
 func Pump(w *Writer, session uint32, kind Kind, r io.Reader, credits Credits, done <-chan struct{}) error {
 	buf := make([]byte, MaxData)
 	for {

@@ -29,7 +29,7 @@ func TestFramesArriveAsSent(t *testing.T) {
 		}
 	}
 	if _, err := Read(&buf); err == nil {
-		t.Error("a frame too many")
+		t.Error("Read returned a frame after the last frame")
 	}
 }
 
@@ -47,7 +47,7 @@ func TestTooLongACommand(t *testing.T) {
 
 func TestCreditsAreBounded(t *testing.T) {
 	c := NewCredits()
-	c.Give() // one too many
+	c.Give() // a credit that was not taken
 	done := make(chan struct{})
 	for i := 0; i < Window; i++ {
 		if !c.Take(done) {
@@ -56,6 +56,6 @@ func TestCreditsAreBounded(t *testing.T) {
 	}
 	close(done)
 	if c.Take(done) {
-		t.Error("more credits than the window has")
+		t.Error("the sender has more credits than Window")
 	}
 }
