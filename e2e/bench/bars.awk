@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# bars.awk: draws grouped bars (SVG), on a linear or, after a line "log<TAB>LEAST", a logarithmic
-# scale. Lines are "title<TAB>TEXT" or "GROUP<TAB>SERIES<TAB>VALUE". Groups and series appear in the
-# order of their first lines. The picture has a line at the value 1.
+# bars.awk: draws grouped bars as SVG. The input has lines "title<TAB>TEXT" and lines
+# "GROUP<TAB>SERIES<TAB>VALUE". A line "log<TAB>LEAST" makes the scale logarithmic, from LEAST on.
+# Groups and series appear in the order of their first lines. The picture has a line at the value 1.
 
 BEGIN {
 	FS = "\t"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# copy.awk RESULTS: prints the output of e2e/programs/crossover.c as a table. Also prints the size
-# from which on vector copies, for which a kernel must save registers, are the fastest.
+# copy.awk RESULTS: prints the output of e2e/programs/crossover.c as a table. Also prints the
+# smallest size from which on vector copies are the fastest, including the time in which a kernel
+# saves registers for them.
 
 $1 == "copy" && NF == 5 {
 	if (!($3 in seen)) {
@@ -14,8 +15,8 @@ $1 == "copy" && NF == 5 {
 
 function name(n) { return n >= 1048576 ? n / 1048576 " MiB" : n >= 1024 ? n / 1024 " KiB" : n " bytes" }
 
-# Returns the smallest size from which on all figures of vectors are below the others, or 0 if there
-# is none.
+# Returns the smallest size from which on vectors have lower figures than the other way. Returns 0
+# if there is no such size.
 function wins(figures, against,    i, from) {
 	for (i = 1; i <= sizes; i++)
 		if (figures["saved", size[i]] >= figures[against, size[i]])

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# gate.awk -v tolerance=PERCENT BASELINE NOW: compares counts with earlier ones. Both files have
-# lines "on: WHAT" and lines "MAP OPERATION INSTRUCTIONS SPREAD". WHAT is the kernel, the machine or
-# the compiler: counts also depend on these. A count that differs between repeats may differ as much
-# between runs. So each operation may increase by PERCENT plus twice the SPREAD in BASELINE
-# (hundredths of a per cent, at most 300). Exit status:
-#   0  no operation takes more than that
-#   1  an operation takes more, or is in only one of the two files
-#   3  the counts were taken on something else, or never: take a new baseline
+# gate.awk -v tolerance=PERCENT BASELINE NOW: compares the counts in NOW with the earlier counts in
+# BASELINE. Both files have lines "on: WHAT" and lines "MAP OPERATION INSTRUCTIONS SPREAD". WHAT is
+# the kernel, the machine or the compiler, because counts also depend on these. If the repeats of a
+# count differ, runs may differ by the same amount. So an operation may take PERCENT more, plus
+# twice the SPREAD in BASELINE (in hundredths of a per cent, at most 300). Exit status:
+#   0  no operation exceeds this limit
+#   1  an operation exceeds this limit, or is in only one of the two files
+#   3  the baseline is missing, or has another WHAT: take a new baseline
 
 /^#/ || !NF { next }
 
@@ -20,7 +20,7 @@
 }
 
 NF < 3 || $3 !~ /^[0-9]+$/ {
-	print "gate: " FILENAME ": what is \"" $0 "\"?"
+	print "gate: " FILENAME ": this is not a line of counts: \"" $0 "\""
 	broken = 1
 	next
 }
@@ -36,7 +36,7 @@ FILENAME == ARGV[1] {
 	now[$1, $2] = $3
 	seen_map[$1] = 1
 	if (n && !(($1, $2) in before)) {
-		printf "   %s %s: not in the baseline\n", $1, $2
+		printf "   %s %s: the baseline has no such count\n", $1, $2
 		bad = 1
 	}
 }
@@ -62,12 +62,12 @@ END {
 		if (order[i] in now) {
 			compare(order[i], part)
 		} else if (part[1] in seen_map) {
-			printf "   %s %s: in the baseline, but not counted\n", part[1], part[2]
+			printf "   %s %s: the baseline has this count, but this run has not\n", part[1], part[2]
 			bad = 1
 		}
 	}
 	if (!length(seen_map)) {
-		print "gate: nothing to compare"
+		print "gate: this run has no counts to compare"
 		exit 1
 	}
 	if (!n) {

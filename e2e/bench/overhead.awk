@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# overhead.awk BEFORE AFTER: compares results of e2e/bench/quick ("SYSTEM OPERATION INSTRUCTIONS",
-# each figure twice). It uses the lower of the two counts, because other work of the kernel can only
-# add instructions. Exits with 1 if a figure is missing, or if StargateFS needs over 5 % more
-# instructions.
+# overhead.awk BEFORE AFTER: compares two results of e2e/bench/quick. Each has two lines "SYSTEM
+# OPERATION INSTRUCTIONS" for each figure. overhead.awk uses the lower count, because other work of
+# the kernel can only add instructions. It exits with 1 if a figure is missing, or if StargateFS
+# needs over 5 % more instructions in AFTER.
 
 BEGIN {
 	systems = split("walk splice shadow tmpfs ext4-dax", system_name)
@@ -23,7 +23,7 @@ NF == 3 && $3 ~ /^[0-9]+$/ {
 function figure(at, fs, op) {
 	if (times[at, fs, op] == 2)
 		return least[at, fs, op]
-	print "overhead: no figure, or not two, " at " for " op " in " fs > "/dev/stderr"
+	print "overhead: " at " does not have two figures for " op " in " fs > "/dev/stderr"
 	bad = 1
 	return 1
 }

@@ -2,15 +2,13 @@
 # shellcheck shell=bash
 #
 # Common parts of the sections of e2e/bench/peers. The last guest serves NFS and Samba over an
-# Ethernet that all guests share, from ext4 on a DAX device of its own memory. The host outside
-# serves 9p and virtiofs from memory. With nfs-loop and smb-loop, the last guest is also the client,
-# over its loopback. Every section prints these lines
+# Ethernet that all guests share, from ext4 on a DAX device in its own memory. The host serves 9p
+# and virtiofs from its memory. With nfs-loop and smb-loop, the last guest is also the client, over
+# its loopback. Every section prints its own lines, and these lines:
 #
-#   load NUMBER                                       of the machine, before and after
-#   not SYSTEM WHAT REASON...                         unsupported there
-#   with PACKAGE VERSION...                           versions of the other systems
-#
-# and lines of its own.
+#   load NUMBER                   the machine's load, before and after the section
+#   not SYSTEM WHAT REASON...     the system does not support this measurement
+#   with PACKAGE VERSION...       the versions of the other systems
 #
 # shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
@@ -139,8 +137,7 @@ versions() {
 		"$("$root/e2e/rig" doctor 2>/dev/null | grep -o 'virtiofsd [0-9.]*' | head -n 1)"
 }
 
-# Unmounts the other systems. The rig later unmounts the volume, and the guest must be able to shut
-# down.
+# Unmounts the other systems, so that the guests can shut down. The rig itself unmounts the volume.
 leave() {
 	local guest
 	versions
@@ -155,11 +152,11 @@ leave() {
 # --- processor time -------------------------------------------------------------------------------
 
 # Prints the processor time, in ms, of QEMU, virtiofsd and all other processes that the rig has
-# started, directly or indirectly. The process that runs this script does not count
+# started, directly or indirectly. This script is not among them, because another process runs it
 # (e2e/cmd/rig/keep.go).
 host_ms() {
 	local rig pid stat sum=0 todo=()
-	rig=$(ps -o ppid= -p "$PPID") || fail "no process of the rig"
+	rig=$(ps -o ppid= -p "$PPID") || fail "the rig's process was not found"
 	mapfile -t todo < <(pgrep -P "${rig// /}")
 	while ((${#todo[@]})); do
 		pid=${todo[0]}
@@ -179,11 +176,11 @@ guest_ms() {
 	on "$1" 'awk "/^cpu / { print (\$2 + \$3 + \$4 + \$7 + \$8) * 10; exit }" /proc/stat' </dev/null
 }
 
-# --- several at the same moment -------------------------------------------------------------------
+# --- several commands at the same moment ----------------------------------------------------------
 
-# start GUEST COMMAND: the command prints "ready" and then waits for a line. go: starts all commands
-# at the same moment, and waits for their end. The last output of each command is in $work/said.N,
-# in the order of their starts.
+# start GUEST COMMAND: starts a command, which prints "ready" and then waits for a line. go: sends
+# this line to all commands at the same moment, and waits for their end. $work/said.N has the output
+# of the command number N, in the order of their starts.
 jobs_begun=()
 declare -A ear
 start() {

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section count: the measurements of section tail, in instructions, so that other work
-# of the machine does not count. The other system is a program on the host, with the same engine.
-# Prints
+# make bench, section count: the measurements of section tail, but in instructions, so that other
+# work of the machine has no effect. The other system is a program on the host, with the same
+# engine. Prints one line a round:
 #
-#   count SYSTEM OTHER HALF 99% 99.9% READS FILES       instructions of a read; one line a round
+#   count SYSTEM OTHER HALF 99% 99.9% READS FILES       percentiles of the instructions of a read
 #
-# OTHER: alone, same (it makes files of 1 MiB in the same file system, and removes them).
+# OTHER is what the other system does: with alone, nothing; with same, it makes and removes files of
+# 1 MiB in the same file system. FILES is the number of these files.
 #
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"

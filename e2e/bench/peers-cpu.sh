@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section cpu: processor time for reads and writes, in the guest, in the guest with the
-# servers, and on the host. On the host, QEMU's time covers all guests. Prints
+# make bench, section cpu: the processor time of reads and writes, in the guest, in the guest with
+# the servers, and on the host. The host's time includes QEMU, and so all guests. Prints
 #
 #   cpu SYSTEM KIND BLOCK BYTES WALL-MS GUEST-MS SERVER-MS HOST-MS
 #   cpu idle - 0 0 WALL-MS GUEST-MS SERVER-MS HOST-MS

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section engines: the loads of section fio with one thread, through mappings (mmap),
-# and with eight concurrent reads or writes (io_uring). Prints
+# make bench, section engines: the loads of section fio with one thread, by two other engines of
+# fio: mmap uses a mapping, and io_uring has eight reads or writes in progress. Prints
 #
 #   engine SYSTEM ENGINE LOAD BLOCK KIB-PER-SECOND      one line a round
-#   not SYSTEM ENGINE REASON...                         it fails there
+#   not SYSTEM ENGINE REASON...                         the engine fails on this system
 #
 # shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/bench/peers-common.sh

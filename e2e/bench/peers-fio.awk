@@ -5,8 +5,8 @@
 
 BEGIN { FS = ";"; OFS = " " }
 
-# The fields of one direction begin at field 6 (read) or 47 (write): total KiB, KiB/s, ..., and
-# percentiles from the thirteenth field on.
+# Field 6 is the first field of reads, and field 47 that of writes. From there on, the fields are
+# the total KiB, KiB/s, and so on. The percentiles begin at the thirteenth of these fields.
 $1 == 3 && NF > 100 {
 	from = $6 > 0 ? 6 : 47
 	split($3, load, "-")

@@ -3,22 +3,23 @@
 #
 # make bench, sections fio and fio-6.1: P1 5.1 and 5.2. One guest mounts all systems, and the other
 # guest serves NFS and Samba. The block sizes are every second size of P1: 1 KiB to 2 MiB with one
-# thread, 128 KiB to 2 MiB with two and four; more threads and larger blocks are additional. Prints
+# thread, and 128 KiB to 2 MiB with two and four threads. More threads and larger blocks are not in
+# P1. Prints one line a round:
 #
-#   fio SYSTEM LOAD BLOCK JOBS KIB-PER-SECOND P50 P99 P99.9     one line a round; us of a call
+#   fio SYSTEM LOAD BLOCK JOBS KIB-PER-SECOND P50 P99 P99.9     percentiles of a call, in us
 #
-# words and memcpy: the same fio, whose reads and writes only copy within its own memory: by words
-# as kernels copy, or as the C library copies (e2e/programs/onlycopy.c). They make no system call,
-# which every real file system needs. The systems that are defined by their page cache use it
-# (9p-loose, virtiofs-auto). With the other systems fio bypasses page caches (O_DIRECT), because
-# StargateFS has none.
+# The systems words and memcpy are no file systems: fio's reads and writes only copy in its own
+# memory (e2e/programs/onlycopy.c). words copies by words, as kernels do, and memcpy as the C
+# library does. Both make no system call, although every real file system needs one. 9p-loose and
+# virtiofs-auto use their page cache. With all other systems, fio bypasses page caches (O_DIRECT),
+# because StargateFS has none.
 #
 # shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"
 
 ms=${SG_MS:-$(scaled 100 150 1000)} rounds=${SG_ROUNDS:-$(scaled 1 3 7)} mib=${SG_MIB:-16}
-budget=${SG_BUDGET:-1500} # seconds: no round begins that would take longer
+budget=${SG_BUDGET:-1500} # in seconds: a round begins only if it can end within this time
 read -ra jobs <<<"${SG_JOBS:-$(scaled '1 4' '1 2 4 8' '1 2 4 8')}"
 sizes_of_one=(1k 4k 16k 64k 256k 1m 8m)
 sizes_of_several=(128k 512k 2m)

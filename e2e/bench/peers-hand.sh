@@ -6,12 +6,16 @@
 #
 #   hand SYSTEM WAY BLOCK BYTES NANOSECONDS
 #
-# WAY local: as in P1, the writer runs where the file is. For 9p and virtiofs that is the host, and
-# for NFS and Samba the server, on its ext4-dax. With StargateFS, the file is in all systems. Two
-# words of memory, which both sides poll, order the turns. WAY through: two guests access the file
-# by that system, and use semaphores of StargateFS, which poll before they sleep. SYSTEM turns:
-# turns without a file. SYSTEM outside: StargateFS, written on the host by a program with the
-# engine, because the host's kernel loads no module (only with WAY local).
+# With WAY local, as in P1, the writer runs where the file is. For 9p and virtiofs, this is the
+# host. For NFS and Samba, it is the server, with its ext4-dax. With StargateFS, the file is in all
+# systems. Both sides poll two words of memory, which order the turns.
+#
+# With WAY through, two guests access the file by SYSTEM, and semaphores of StargateFS order the
+# turns. These semaphores poll before they sleep.
+#
+# SYSTEM turns has turns, but no file. SYSTEM outside is StargateFS, but a program on the host
+# writes the file by the engine, because the host's kernel loads no module. outside exists only with
+# WAY local.
 #
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"
@@ -41,13 +45,13 @@ for guest in "${guests[@]}"; do put "$work/handover" /root/handover "$guest"; do
 mark=hand-$$-$RANDOM-$RANDOM
 at g1 "yes $mark | head -c 4096 >/mnt/sg/turns && sync /mnt/sg/turns"
 offset=$(grep -abo "$mark" "$RIG_RANGE" | awk -F : '$1 % 4096 == 0 { print $1; n++ } END { exit n != 1 }') ||
-	fail "the page of /mnt/sg/turns must occur exactly once in the volume, seen from the host"
+	fail "the host does not find the page of /mnt/sg/turns exactly once in the volume"
 
 fresh_turns() {
 	on g1 'dd of=/mnt/sg/turns conv=notrunc status=none' \
 		< <(head -c 64 /dev/zero; printf '\1'; head -c 4031 /dev/zero) || fail "turns"
 	[[ $(od -An -tu8 -j $((offset + 64)) -N 8 "$RIG_RANGE" | tr -d ' ') == 1 ]] ||
-		fail "the page of turns is not where it was found"
+		fail "the page that the host has found is not the page of /mnt/sg/turns"
 }
 
 # A process on the host joins the volume as a system.
@@ -67,8 +71,7 @@ say() {
 
 file() { [[ $1 == turns ]] && echo - || echo "${folder[$1]}/hand"; }
 
-# Prints the file's path for the writer, if the writer is not a guest with the same access as the
-# reader.
+# For WAY local: the system in which the writer runs.
 declare -A whose=([stargatefs]=g2 [turns]=g2 [outside]=beside
 	[9p]=outside [virtiofs]=outside [nfs]=$server [smb]=$server)
 

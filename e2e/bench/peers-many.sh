@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section many: eight guests at the same time, each with its own file, and a single
-# guest. Prints
+# make bench, section many: a single guest, and eight guests at the same time, each with its own
+# file. Prints one line a round:
 #
-#   many SYSTEM KIND BLOCK GUESTS KIB-PER-SECOND      all together; one line a round
+#   many SYSTEM KIND BLOCK GUESTS KIB-PER-SECOND      the sum of all guests
 #
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"

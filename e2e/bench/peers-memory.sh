@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section memory: the memory in use after several guests have read the same file, by
-# read() or by a mapping. The file itself exists once, at its server. Prints
+# make bench, section memory: the memory that all guests use in addition after they have read the
+# same file, by read() or by a mapping. The file itself exists once, at its server. Prints
 #
 #   memory SYSTEM HOW GUESTS FILE-KIB CACHED-KIB USED-KIB
 #
-# the increase in all guests, including the server: in page caches, and in total (MemTotal -
-# MemFree, which other programs also change). HOW: read, map, refused. The file is as large as the
-# guests' caches can hold. StargateFS uses no cache, and its file has 1 GiB.
+# HOW is read, map or refused. CACHED-KIB is the increase of the page caches of all guests,
+# including the server. USED-KIB is the increase of MemTotal - MemFree, which other programs also
+# change. The file is as large as the guests' caches allow. StargateFS uses no cache, so its file
+# has 1 GiB.
 #
 # shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/bench/peers-common.sh
@@ -16,10 +17,10 @@ source "$(dirname "$0")/peers-common.sh"
 
 cached_mib=${SG_MIB:-$(scaled 32 64 256)} large_mib=$(scaled 128 1024 1024)
 order=(stargatefs 9p 9p-loose virtiofs virtiofs-auto nfs smb)
-smb_cache=strict # the usual mount option of that system
+smb_cache=strict # the usual mount option of Samba's client
 export smb_cache
 
-# now: prints "CACHED USED" in KiB, summed over all guests.
+# memory_now: prints "CACHED USED", the sums over all guests in KiB.
 memory_now() {
 	local guest
 	for guest in "${guests[@]}"; do
@@ -36,7 +37,7 @@ forget() {
 	for guest in "${guests[@]}"; do at "$guest" 'sync; echo 3 >/proc/sys/vm/drop_caches; sleep 0.5'; done
 }
 
-# Reads the programs of the measurement into memory before it begins.
+# Runs each program on other data first, so that the programs are already in memory.
 measured() { # SYSTEM HOW
 	local before after guest dir=${folder[$1]}
 	local -A command=([read]="dd if=$dir/shared of=/dev/null bs=1M status=none"

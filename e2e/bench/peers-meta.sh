@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section meta: the cost of operations on names: create, stat, open, list, rename and
-# remove. Prints
+# make bench, section meta: the time of one operation on names: create, stat, open, list, rename and
+# remove. Prints one line a round:
 #
-#   meta SYSTEM WAY OPERATION NANOSECONDS      of one; one line a round
+#   meta SYSTEM WAY OPERATION NANOSECONDS
 #
-# WAY: one (directory), many (16 of them), two (systems at once, each in its own directory; the
-# figure of the slower one).
+# With WAY one, all names are in one directory. With WAY many, they are in 16 directories. With WAY
+# two, two guests work at the same time, each in its own directory, and the figure is that of the
+# slower guest.
 #
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"

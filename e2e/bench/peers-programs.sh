@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section programs: usual programs (programs/once), with page caches on systems that
-# have them. Prints
+# make bench, section programs: usual programs (programs/once). They use the page cache, if the
+# system has one. Prints
 #
 #   program SYSTEM NAME MS          one line a round
-#   not SYSTEM NAME REASON...       it fails there
+#   not SYSTEM NAME REASON...       the program fails on this system
 #
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"
@@ -13,7 +13,7 @@ source "$(dirname "$0")/peers-common.sh"
 rounds=${SG_ROUNDS:-$(scaled 1 3 5)} files=${SG_FILES:-$(scaled 20 60 500)}
 order=(stargatefs tmpfs ext4-dax 9p 9p-loose virtiofs virtiofs-auto nfs smb)
 names=(clone status untar tar rsync compile sqlite array gotest remove)
-export smb_cache=strict # the usual mount option of that system
+export smb_cache=strict # the usual mount option of Samba's client
 
 # The input of the programs is a part of Python's modules: as files, as an archive, and as a
 # repository.
@@ -35,11 +35,11 @@ material() {
 	done
 }
 
-once() { # SYSTEM: all of them
+once() { # SYSTEM
 	local name ms why
 	on g1 "timeout 600 /root/once ${folder[$1]}" </dev/null >"$work/said" || fail "programs in $1"
 	for name in "${names[@]}"; do
-		read -r _ ms why < <(grep "^$name " "$work/said") || fail "$1: no $name: $(<"$work/said")"
+		read -r _ ms why < <(grep "^$name " "$work/said") || fail "$1: $name is missing in: $(<"$work/said")"
 		if [[ $ms == failed ]]; then
 			echo "not $1 $name $why"
 		else
@@ -51,7 +51,7 @@ once() { # SYSTEM: all of them
 serve nfs smb
 prepare g1 "${order[@]}"
 material
-step "one run first, which loads the programs into memory" >&2
+step "a first run loads the programs into memory" >&2
 once tmpfs >/dev/null
 load
 for ((round = 1; round <= rounds; round++)); do

@@ -4,11 +4,11 @@
 # make bench, section tail: the longest times of random reads of 4 KiB, while another system makes
 # and removes files. Prints
 #
-#   tail SYSTEM OTHER NANOSECONDS-OF-HALF OF-99% OF-99.9% CALLS FILES
+#   tail SYSTEM OTHER MEDIAN P99 P99.9 CALLS FILES      percentiles in nanoseconds
 #
-# OTHER: alone (the other system is idle), apart (it makes and removes files in its own tmpfs, and
-# so competes for the processor only), same (in the same file system). FILES: the number of files
-# that the other system has made meanwhile.
+# OTHER is what the other system does. With alone, it is idle. With apart, it makes and removes
+# files in its own tmpfs, and so competes only for the processor. With same, it makes and removes
+# files in the same file system. FILES is the number of these files.
 #
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"

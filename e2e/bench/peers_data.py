@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the results of the sections of e2e/bench/peers: lines of words, and rounds of figures."""
+"""Reads the results of the sections of e2e/bench/peers."""
 
 import statistics
 import sys
 
-# For each first word of a line: the number of words that identify the measurement. The other words
-# are figures.
+# Each section's results are lines of words. The first words identify the measurement, and the
+# others are figures. This is the number of the first words.
 SECTIONS = {"fio": 4, "fio-6.1": 4, "hand": 3, "tail": 2, "count": 2, "cpu": 3, "memory": 4, "programs": 2, "many": 4, "meta": 3, "engines": 4}
 WORD = {"programs": "program", "fio-6.1": "fio", "engines": "engine"}
 
@@ -24,13 +24,13 @@ def parse(section, path, where):
         elif what == "not" and rest not in refused:
             refused.append(rest)
     if not rows or not load:
-        sys.exit(f"peers-report: {path} has no line '{word}', or none 'load'")
+        sys.exit(f"peers-report: {path} has no line '{word}', or no line 'load'")
     return {"where": where, "load": load, "not": refused,
             "rows": [{"of": list(key), "rounds": rounds} for key, rounds in rows.items()]}
 
 
 class Section:
-    """Sorts rounds by measurement. Figures of one round are comparable: systems took turns."""
+    """The rounds of each measurement. Figures of one round are comparable: systems took turns."""
 
     def __init__(self, part):
         self.where, self.load, self.refused = part["where"], part["load"], part["not"]
@@ -41,14 +41,14 @@ class Section:
 
     def values(self, key, figure=0):
         if key not in self.rows:
-            sys.exit(f"peers-report: nothing was measured of {' '.join(key)}")
+            sys.exit(f"peers-report: there is no measurement of {' '.join(key)}")
         return [r[figure] for r in self.rows[key]]
 
     def median(self, key, figure=0):
         return statistics.median(self.values(key, figure))
 
     def names(self, place):
-        """Returns the different words at that position, in the order of their first lines."""
+        """Returns all words at that position of the lines, each once, in the order of the lines."""
         return list(dict.fromkeys(key[place] for key in self.rows))
 
     def rounds(self):
@@ -56,7 +56,7 @@ class Section:
 
 
 def means(section, pairs):
-    """Returns for each round the mean of the ratios this / other of all pairs (this, other)."""
+    """Returns, for each round, the mean of this / other over all pairs (this, other)."""
     return [statistics.mean(section.values(this)[i] / section.values(other)[i] for this, other in pairs)
             for i in range(section.rounds())]
 

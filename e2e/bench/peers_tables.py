@@ -10,7 +10,8 @@ OURS = "stargatefs"
 SHARED = ("9p", "virtiofs", "nfs", "smb")
 NAMES = {"outside": "stargatefs, written outside", "smb": "Samba", "nfs": "NFS", "words": "memcpy by words", "memcpy": "memcpy",
          "nfs-loop": "NFS, loopback", "smb-loop": "Samba, loopback", "9p-loose": "9p, cached", "virtiofs-auto": "virtiofs, cached"}
-# Figures of P1: averages over its fio tests by number of threads, and figures of the hand-over.
+# Figures of P1: averages over its fio tests, by the number of threads, and figures of the
+# hand-over.
 PAPER = {"9p": {"all": 64, "1": 59.3, "2": 61.2, "4": 71.5},
          "nfs": {"all": 191, "1": 121.6, "2": 195.5, "4": 256.8},
          "smb": {"all": 172, "1": 117.7, "2": 178.3, "4": 222.5}}
@@ -20,7 +21,7 @@ PAPER_MANY = 330.8
 PAPER_JOBS = ("1", "2", "4")
 PAPER_BLOCK = 2 << 20
 COPIES = ("words", "memcpy")
-BOUND_SHARE = 0.8   # share of the bound that is the target where the bound is below P1's factor
+BOUND_SHARE = 0.8   # if the bound is below P1's factor, the target is this share of the bound
 TAIL, MEMORY = 3, 1.02
 
 
@@ -47,24 +48,24 @@ def blocks_of(text):
 
 
 def cells(fio, jobs=None, all_sizes=False):
-    """Returns the loads with that many threads, in P1's range of sizes (None: all of P1)."""
+    """Returns the loads of P1's sizes with that many threads, or all loads of P1 for None."""
     return [key[1:] for key in fio.rows if key[0] == OURS and (key[3] == jobs if jobs else key[3] in PAPER_JOBS) and
             (all_sizes or blocks_of(key[2]) <= PAPER_BLOCK)]
 
 
 def factor(fio, this, other, jobs=None):
-    """Returns for each round how many times as fast StargateFS is, as the mean over all loads."""
+    """Returns, for each round, how many times as fast StargateFS is: the mean over all loads."""
     return means(fio, [((this, *cell), (other, *cell)) for cell in cells(fio, jobs)])
 
 
 def bound(fio, system, jobs=None):
-    """Returns the same for plain copies, each by the faster of the two ways to copy."""
+    """Returns the same factor for plain copies, by the faster of the two ways to copy."""
     return [statistics.mean(max(fio.values((how, *cell))[i] for how in COPIES) / fio.values((system, *cell))[i]
                             for cell in cells(fio, jobs)) for i in range(fio.rounds())]
 
 
 def aim(fio, system):
-    """Returns the target and its kind: P1's factor, a share of the bound, or None."""
+    """Returns the target, or None, and a text that explains it."""
     most = statistics.median(bound(fio, system))
     paper = PAPER.get(system, {}).get("all")
     if not paper:
@@ -148,12 +149,13 @@ def of_a_block(hand, system, way, block):
     return [ns / 1000 / (total / int(block)) for total, ns in hand.rows[system, way, block]]
 
 
-# The files of these systems are on the host, where no address is translated.
+# The files of these systems are on the host, whose accesses need no second translation of
+# addresses.
 OUTSIDE = ("9p", "virtiofs")
 
 
 def handed(hand, system, way, block):
-    """Returns for each round: time of the system / time of StargateFS with the same writer."""
+    """Returns, for each round, the system's time / StargateFS's time with the same writer."""
     ours = "outside" if way == "local" and system in OUTSIDE and ("outside", way, block) in hand else OURS
     return [a / b for a, b in zip(of_a_block(hand, system, way, block), of_a_block(hand, ours, way, block))]
 
@@ -267,7 +269,7 @@ def copies(memory, key):
 
 
 def cpu_seconds(cpu, key, figure):
-    """Returns the seconds for a GiB in the median round, without the use of an idle machine."""
+    """Returns the median of the processor seconds for a GiB, minus those of an idle machine."""
     idle = [sum(r[i] for r in cpu.rows["idle", "-", "0"]) for i in range(5)]
     rate = idle[figure] / idle[1]
     return statistics.median(max(r[figure] - rate * r[1], 0) / 1000 / (r[0] / 2**30) for r in cpu.rows[key])
@@ -319,7 +321,7 @@ Programs read and write through page caches, on systems that have them. 9p and v
 
 
 def together(many, system, guests):
-    """Returns for each round how many times as fast StargateFS is, as the mean over the loads."""
+    """Returns, for each round, how many times as fast StargateFS is: the mean over the loads."""
     return means(many, [((OURS, *k[1:]), (system, *k[1:])) for k in many.rows if k[0] == OURS and k[3] == guests])
 
 

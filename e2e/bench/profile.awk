@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# profile.awk RESULTS: prints the output of e2e/bench/profile.sh as a table: each operation's
-# instructions by owner (kernel, module, program), and the functions with the most instructions.
+# profile.awk RESULTS: prints the output of e2e/bench/profile.sh as a table. For each operation, the
+# table shows the instructions of the kernel, of the module and of the program, and the functions
+# with the most instructions.
 
 BEGIN {
-	least = 0.02	# share of an operation below which a function is not listed
+	least = 0.02	# the table omits functions with a smaller share of the operation
 	title["read-4k"] = "read 4 KiB"
 	title["write-4k"] = "overwrite 4 KiB"
 	title["append-4k"] = "append 4 KiB"
@@ -35,7 +36,7 @@ END {
 	for (i = 1; i <= operations; i++) {
 		op = operation[i]
 		if (all[op] < 500) {
-			print "profile: only " all[op] + 0 " samples of " op > "/dev/stderr"
+			print "profile: " op " has only " all[op] + 0 " samples" > "/dev/stderr"
 			exit 1
 		}
 		printf "| %s | %s | %s | %s | %s | %s |\n", title[op], grouped(cost[op]), part(op, "program"), \

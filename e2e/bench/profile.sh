@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Run by e2e/bench/profile inside the rig. Prints "cost OPERATION INSTRUCTIONS SPREAD" and "where
-# OPERATION SAMPLES WHOSE FUNCTION" (e2e/programs/cost.c).
+# e2e/bench/profile runs this inside the rig. Prints "cost OPERATION INSTRUCTIONS SPREAD" and "where
+# OPERATION SAMPLES MODULE FUNCTION" (e2e/programs/cost.c).
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Tests which effects of g1's actions g2 sees, on a file system that both have mounted. Each answer
-# is a line "sees FILESYSTEM PROPERTY ANSWER". ANSWER is yes, no, or refused (ERROR).
+# Two guests have mounted one file system. These functions test which effects of g1's actions g2
+# sees. They print lines "sees FILESYSTEM PROPERTY ANSWER". ANSWER is yes, no, or refused (ERROR).
 
 declare -A answers hand voice
 
-# talk FILESYSTEM FOLDER: starts an observer in each guest, which keeps its files open during all
-# tests.
+# talk FILESYSTEM FOLDER: starts the program observer in each guest. It keeps its files open during
+# all tests.
 talk() {
 	local guest fd
 	for guest in g1 g2; do
@@ -32,8 +32,8 @@ hush() {
 	wait
 }
 
-# tells GUEST WORD...: sends a command to the observer, without waiting for the answer. hears GUEST:
-# waits for the answer, and stores it in $said.
+# tells GUEST WORD...: sends a command to the guest's observer. hears GUEST: waits for the
+# observer's answer, and stores it in $said.
 tells() { printf '%s\n' "${*:2}" >&"${hand[$1]}"; }
 hears() { IFS= read -r -t 120 said <&"${voice[$1]}" || fail "$1 does not answer"; }
 ask() {
@@ -41,7 +41,7 @@ ask() {
 	hears "$1"
 }
 
-# must GUEST WORD...: runs an operation that all file systems support.
+# must GUEST WORD...: runs an operation that every file system must support.
 must() {
 	ask "$@"
 	[[ $said == ok ]] || fail "$*: $said"
@@ -52,8 +52,8 @@ answer() { # FILESYSTEM PROPERTY ANSWER
 	echo "sees $1 $2 $3"
 }
 
-# if_is FILESYSTEM PROPERTY EXPECTED: prints yes if $said is EXPECTED, refused if the operation was
-# refused, and otherwise no.
+# if_is FILESYSTEM PROPERTY EXPECTED: the answer is yes if $said is EXPECTED. It is refused if the
+# file system has refused the operation, and no in all other cases.
 if_is() {
 	case $said in
 	"$3") answer "$1" "$2" yes ;;
@@ -70,7 +70,7 @@ lock() {
 		setsid /root/locks hold $3 ex 0 0 $2/lock-$3 >/tmp/held 2>&1 </dev/null &
 		for i in \$(seq 200); do ! grep -qs . /tmp/held || break; sleep 0.05; done; cat /tmp/held" \
 		</dev/null >"$work/held"
-	grep -qx held "$work/held" || fail "$1: locks hold $3: $(<"$work/held")"
+	grep -qx held "$work/held" || fail "$1: g1 does not get the $3 lock: $(<"$work/held")"
 	said=$(on g2 "/root/locks try $3 ex 0 0 $2/lock-$3" </dev/null 2>&1) || true
 	if_is "$1" "lock-$3" EAGAIN
 	on g1 'pkill -KILL -x locks

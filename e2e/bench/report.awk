@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# See report. Exits with 1 if a figure is missing.
+# Writes the results of e2e/bench/quick, for e2e/bench/report. Exits with 1 if a figure is missing.
 
 BEGIN {
 	shown["call"] = shown["read-1"] = shown["read-4k"] = 1
@@ -44,7 +44,7 @@ function write_json(    s, r, sep) {
 
 function line(text) { print text }
 
-# The parts of a read are the bare system call, the data path and the copy.
+# A read consists of the system call itself, the path to the bytes, and the copy.
 function write_parts(    s, name) {
 	line("| parts of a read of 4 KiB | entry to and exit from the kernel | path to the bytes | the copy |")
 	line("|---|---:|---:|---:|")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # scale.awk: prints the output of kernel/tests/scale ("WHAT N UNIT VALUE", "left-out MODE N") as
-# tables. Fits a line to the points of each figure (least squares, of totals), and prints where that
-# line exceeds a bound. Variables: where, json and bars (files to write).
+# tables. It fits a line to the totals of each figure (least squares), and prints where the line
+# exceeds a bound. Variables: where is the description of the measurement; json and bars are files
+# to write.
 #
-# This file chooses the bounds. Beyond them a user would call the system broken: a person waits for
-# a command or a mount, a check takes ten minutes, or the memory exceeds a node's reserve.
+# Users would not accept a cost beyond these bounds: a long wait for a command or a mount, a check
+# of over ten minutes, or more memory than a node has for this.
 
 BEGIN {
 	# figure, its title, unit of the total, divisor, each or total, target, bound (0: none)
@@ -61,7 +62,7 @@ $1 == "left-out" {
 }
 
 NF != 4 || $4 !~ /^[0-9.]+$/ {
-	print "scale: not a figure: " $0 > "/dev/stderr"
+	print "scale: this line has no figure: " $0 > "/dev/stderr"
 	failed = 1
 	exit 1
 }
@@ -81,7 +82,7 @@ NF != 4 || $4 !~ /^[0-9.]+$/ {
 		$1, $2, $3, $4)
 }
 
-# Prints the measured values: a row per figure, a column per N.
+# Prints the measured values. Each figure has a row, and each N has a column.
 function table(mode,    n, ns, k, fs, i, j) {
 	n = split(points[mode], ns, " ")
 	k = split(figures[mode], fs, " ")
@@ -111,7 +112,7 @@ function total(key, n) {
 # error.
 function fit(key,    all, n, ns, j, x, y, sx, sy, sxx, sxy, off) {
 	all = split(points[mode_of(key)], at_all, " ")
-	for (j = 1; j <= all; j++)	# a single system recovers nothing
+	for (j = 1; j <= all; j++)	# a figure may lack a point: a single system recovers nothing
 		if ((key, at_all[j]) in value)
 			ns[++n] = at_all[j]
 	for (j = 1; j <= n; j++) {

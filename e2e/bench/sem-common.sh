@@ -3,10 +3,10 @@
 #
 # Common parts of the runs of e2e/bench/sem. They print lines of these kinds:
 #
-#   rate WHERE KIND PROCESSES TIMES NS NS-OF-PROCESSORS  a round: all of them together
-#   turn WHERE KIND COUNT MEDIAN P99 LONGEST             ns, of one of two
-#   asleep KIND NS MS                                    of processors, in that many milliseconds
-#   load NUMBER                                          of the machine, before and after
+#   rate WHERE KIND PROCESSES TIMES NS PROCESSOR-NS  one round: the sum of all processes
+#   turn WHERE KIND COUNT MEDIAN P99 LONGEST         in ns, by the first of two processes
+#   asleep KIND NS MS                                the processor time NS within MS milliseconds
+#   load NUMBER                                      the machine's load, before and after
 #
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
@@ -48,8 +48,8 @@ path() {
 	esac
 }
 
-# together GUESTS COMMAND: starts the command in each guest at the same moment. %w is the process's
-# number.
+# together GUESTS COMMAND: starts the command in each guest at the same moment. In the command, %w
+# stands for the number of the process.
 together() {
 	local guests=$1 command=$2 guest who=0 jobs=() job
 	at g1 "stargate-sem rm begin 2>/dev/null

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# e2e/bench/sem runs this inside the rig. Measures many processes of one system (for the output see
-# sem-common.sh).
+# e2e/bench/sem runs this inside the rig. Measures many processes of one system. sem-common.sh
+# describes the output.
 # shellcheck source=e2e/bench/sem-common.sh
 source "$(dirname "$0")/sem-common.sh"
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Run by e2e/bench/sem inside the rig: processes of several systems (for the output see
-# sem-common.sh). "posix" is fcntl(2) over NFS. g1 runs the NFS server, and the lock server (TCP).
+# e2e/bench/sem runs this inside the rig. Measures processes of several systems. sem-common.sh
+# describes the output. "posix" is fcntl(2) over NFS. g1 runs the NFS server, and the lock server
+# (TCP).
 # shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/bench/sem-common.sh
 source "$(dirname "$0")/sem-common.sh"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# targets.awk -v where=LINES -v json=FILE -v bars=FILE RESULTS: writes the counts of
-# e2e/bench/targets.sh as tables of a page, as JSON, and as bars for a picture (bars.awk). Exits
-# with 1 if a count is missing.
+# targets.awk -v where=LINES -v json=FILE -v bars=FILE RESULTS: prints the counts of
+# e2e/bench/targets.sh as tables. Also writes them to the file json, and as bars for bars.awk to the
+# file bars. Exits with 1 if a count is missing.
 
 BEGIN {
 	systems = split("walk splice shadow ext4-dax xfs-dax tmpfs", system_name)
@@ -50,8 +50,8 @@ function count(fs, op) {
 	return 1
 }
 
-# Prints a row of the table of targets: the count of StargateFS, the compared count, and the largest
-# allowed ratio.
+# Adds a row to the table of targets: the case, StargateFS's count, the other system and its count,
+# and the largest allowed ratio.
 function target(what, ours, than, other, most,    share) {
 	share = ours / other
 	targets[++all] = sprintf("| %s | %s | %s | %s | %.3f | %s | %s |", what, grouped(ours), than, \
@@ -139,13 +139,14 @@ function write_table(    r, s, text, rule) {
 	print "the least (" widest_of ")."
 }
 
-# Returns the instructions that a data path saves compared with map=walk. A negative number is extra
-# cost.
+# Returns the number of instructions that the map mode saves, compared with map=walk. The number is
+# negative if the mode needs more.
 function saved(way, op) {
 	return count("walk", op) - count(way, op)
 }
 
-# Returns after how many operations a more expensive create (or open) is compensated, or "never".
+# A map mode may make create (or open) more expensive. Returns the number of operations that
+# compensate this, or "never".
 function until(way, op,    more) {
 	more = -saved(way, "create")
 	if (saved(way, op) <= 0)

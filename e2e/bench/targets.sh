@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# e2e/bench/targets runs this inside the rig, with a range and without a volume: the compared
+# e2e/bench/targets runs this inside the rig, with a range and without a volume. The compared
 # systems use the same memory, one after the other. Prints "SYSTEM OPERATION INSTRUCTIONS SPREAD".
-# The count is for a complete file with first touches, and for one name with lookups.
+# For first touches, INSTRUCTIONS is the count of a whole file. For look-ups, it is that of one
+# name.
 # shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
@@ -64,7 +65,7 @@ for peer in ext4-dax xfs-dax; do
 	in_guest 'umount /mnt/peer' umount
 done
 
-# --- ours ----------------------------------------------------------------------------------------
+# --- StargateFS ----------------------------------------------------------------------------------
 
 step "StargateFS" >&2
 head -c 4M /dev/zero | dd of="$RIG_RANGE" bs=1M conv=notrunc status=none # clears old signatures
@@ -72,7 +73,7 @@ head -c 4M /dev/zero | dd of="$RIG_RANGE" bs=1M conv=notrunc status=none # clear
 compile resuper
 "$compiled/resuper" "$RIG_RANGE" hash_seed 0x5eed5eed5eed5eed || fail resuper
 
-# A program on the host fills the directories with the same engine, which is faster.
+# A program on the host fills the directories by the same engine. In the guest it would take longer.
 for n in 1000 "$names"; do
 	mkdir "$work/$n"
 	(cd "$work/$n" && seq -f 'name-%09.0f' 0 $((n - 1)) | xargs touch)
@@ -80,8 +81,8 @@ for n in 1000 "$names"; do
 	rm -rf "${work:?}/$n"
 done
 
-# lookups N: counts look-ups of 200 names that the kernel has not cached, spread over a directory of
-# N names.
+# lookups N: counts look-ups of 200 names that the kernel has not cached. The names are spread over
+# a directory with N names.
 lookups() {
 	local said
 	said=$(on g1 "cd /mnt/sg/$1 && /root/names $1" </dev/null) || fail "names: $said"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Formats figures and texts. Pass this file with -f before the scripts that need it.
+# Functions that format numbers and texts. Pass this file with -f before the scripts that need it.
 
-# Formats a number in groups of three digits: 1 234 567.
+# Formats a number in groups of three digits, for example 1 234 567.
 function grouped(number,    text, at) {
 	if (number < 0)
 		return "-" grouped(-number)

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# e2e/bench/together runs this inside the rig. Measures the costs that several systems on one file
-# system cause each other, and tests which effects of other systems they see. Prints lines of these
-# kinds:
+# e2e/bench/together runs this inside the rig. Measures how much several systems on one file system
+# slow each other down, and tests which actions have effects that other systems see. Prints lines of
+# these kinds:
 #
-#   rate FILESYSTEM ROW SYSTEMS CALLS-PER-SECOND        all systems together; one line a round
-#   wait FILESYSTEM ROW COUNT MEDIAN P99 LONGEST        nanoseconds
-#   sees FILESYSTEM PROPERTY ANSWER
-#   load SYSTEMS                                        of the machine, before and after
+#   rate FILESYSTEM ROW SYSTEMS CALLS-PER-SECOND    one round: the sum of all systems
+#   wait FILESYSTEM ROW COUNT MEDIAN P99 LONGEST    in nanoseconds
+#   sees FILESYSTEM PROPERTY ANSWER                 see properties.sh
+#   load NUMBER                                     the machine's load, before and after
 #
 # shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
@@ -24,19 +24,19 @@ declare -A ear
 
 load() { echo "load $(cut -d ' ' -f 1 /proc/loadavg)"; }
 
-# begin GUEST ARGUMENT...: starts `together` in the guest, which then waits for its start signal.
-# Several guests can run it at the same time.
+# begin GUEST ARGUMENT...: starts the program together in a guest. It waits until `go` starts all
+# programs.
 jobs=()
 begin() {
 	local guest=$1 id=${#jobs[@]}
 	shift
-	: >"$work/said.$id" # `go` must not read the output of the previous run
+	: >"$work/said.$id" # removes the output of the previous run, which `go` must not read
 	on "$guest" "exec /root/together $*" <"$work/start.$id" >"$work/said.$id" 2>&1 &
 	jobs+=($!)
 }
 
-# go: starts all programs at the same moment, and waits for their end. The last output of each
-# program is in $work/said.N.
+# go: starts all programs at the same moment, and waits for their end. $work/said.N has the output
+# of the program number N.
 go() {
 	local id tries
 	for id in "${!jobs[@]}"; do
@@ -63,7 +63,8 @@ done
 
 # --- throughput -----------------------------------------------------------------------------------
 
-# rate FILESYSTEM ROW OPERATION DIR NAME SYSTEMS: %g is the number of the system.
+# rate FILESYSTEM ROW OPERATION DIR NAME SYSTEMS: in DIR and NAME, %g stands for the number of the
+# system.
 rate() {
 	local n round id
 	for ((round = 0; round < rounds; round++)); do
@@ -91,7 +92,7 @@ rates() {
 
 # --- waiting --------------------------------------------------------------------------------------
 
-# pair FILESYSTEM ROW COMMAND...: two systems take turns. Prints the times of the first system.
+# pair FILESYSTEM ROW COMMAND...: lets two systems take turns, and prints the times of the first.
 pair() {
 	local row="$1 $2"
 	shift 2
@@ -105,8 +106,8 @@ pair() {
 	fi
 }
 
-# cut_while ROW: g1 cuts a file again and again, with or without a mapping of it in g2, and with or
-# without systems that make and remove names.
+# cut_while ROW: g1 truncates a file again and again. With some ROWs, g2 maps the file. With one of
+# them, two more systems make and remove names.
 cut_while() {
 	local churn=() n
 	case $1 in
@@ -118,7 +119,7 @@ cut_while() {
 				! grep -qs ready /tmp/mapped || exit 0
 				sleep 0.05
 			done
-			cat /tmp/mapped; exit 1' </dev/null || fail "g2 does not map"
+			cat /tmp/mapped; exit 1' </dev/null || fail "g2 does not map the file"
 		;;
 	esac
 	case $1 in
@@ -137,7 +138,7 @@ cut_while() {
 	wait "${churn[@]}" || true
 }
 
-# --- all of it ------------------------------------------------------------------------------------
+# --- the whole run --------------------------------------------------------------------------------
 
 prepare() { # MOUNT
 	on g1 "mkdir -p $1/bench/{0,1,2,3,all}" </dev/null || fail "no folders in $1"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""array.py FILE: a data loader that reads and writes random rows of an array in a mapped file."""
+"""array.py FILE: reads and writes random rows of an array in a mapped file, like a data loader."""
 
 import mmap
 import random
