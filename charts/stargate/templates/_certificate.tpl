@@ -13,8 +13,8 @@ both. The webhook uses the earlier certificate for another hour
 (internal/kubevirt/webhook/folder.go), because a new certificate begins at the time of the machine
 on which Helm runs. So an API server trusts the webhook's certificate at every moment. An upgrade on
 the next day or later removes the earlier certificate. Until then, Helm creates no third
-certificate, because pods may still use the first one. The same happens with the Secret of charts
-whose webhook created its own certificate.
+certificate, because pods may still use the first one. An upgrade replaces the certificate of a chart
+whose webhook created its own certificate in the same way.
 */}}
 {{- define "stargate.certificate" -}}
 {{- $name := include "stargate.webhook" . -}}
