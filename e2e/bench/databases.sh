@@ -24,7 +24,8 @@ measure() {
 	start=$EPOCHREALTIME
 	statements "$1" 1 2>/dev/null | head -n "$transactions" | "sql_$1" >"$work/said" || fail "$1"
 	[[ $(grep -c '^ack' "$work/said") -ge $((transactions * 9 / 10)) ]] || fail "$1: $(tail -n 2 "$work/said")"
-	awk -v name="$1 $twice $(grep -c '^ack' "$work/said")" -v calls=$(($(counter writes) - calls)) \
+	awk -v name="$1 $twice $(grep -c '^ack' "$work/said")" \
+		-v calls=$(($(counter writes) - calls)) \
 		-v bytes=$(($(counter write_bytes) - bytes)) -v fsyncs=$(($(counter fsyncs) - fsyncs)) \
 		-v a="$start" -v b="$EPOCHREALTIME" \
 		'BEGIN { printf "database %s %d %d %d %.1f\n", name, calls, bytes, fsyncs, b - a }'
@@ -32,7 +33,9 @@ measure() {
 
 end_sqlite() { :; }
 end_postgres() { in_guest "cd / && $(postgres pg_ctl -D /mnt/sg/db/postgres -m fast -s -w stop)"; }
-end_maria() { on g1 'pkill -x mariadbd; while pgrep -x mariadbd; do sleep 0.2; done' </dev/null >/dev/null; }
+end_maria() {
+	on g1 'pkill -x mariadbd; while pgrep -x mariadbd; do sleep 0.2; done' </dev/null >/dev/null
+}
 
 for twice in on off; do
 	synchronous=off data=atomic

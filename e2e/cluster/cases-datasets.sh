@@ -49,7 +49,8 @@ case_dataset() {
 	server_pod store
 	soon 60 "the pod of the server runs" running store
 	check "the server has files" in_pod store sh -c 'mkdir -p /tmp/www/deep && cd /tmp/www &&
-		dd if=/dev/urandom of=deep/model.bin bs=1M count=40 2>/dev/null && echo words >vocab.txt &&
+		dd if=/dev/urandom of=deep/model.bin bs=1M count=40 2>/dev/null &&
+		echo words >vocab.txt &&
 		sha256sum deep/model.bin vocab.txt >SHA256SUMS'
 	in_pod store sh -c 'httpd -f -p 8080 -h /tmp/www' &
 	address=$(k -n "$ns" get pod store -o 'jsonpath={.status.podIP}')

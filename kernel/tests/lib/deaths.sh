@@ -14,13 +14,13 @@
 #   replied  it has sent the reply
 #
 # With each:OPCODE the server does not die: before each such call, as long as $DEATH_FILE exists, it
-# runs $DEATH_SCRIPT. With lock:OPCODE it does so before that thread takes its $DEATH_LOCK-th lock in
-# one such call. With late:OPCODE it does not die, but stops in that call until the volume has been
-# unmapped, or for three seconds. With starts:0 it stops for two seconds before it fences the last
-# server's slot. With joined:0 it stops for two seconds after it has joined, before it marks the
-# inherited files. With wait:0 the keeper sends itself SIGTERM just before it waits for its server.
-# With old:26 the kernel seems to be older than 5.13. With send:0 the keeper cannot send the new
-# mount to its server.
+# runs $DEATH_SCRIPT. With lock:OPCODE it does so before that thread takes its $DEATH_LOCK-th lock
+# in one such call. With late:OPCODE it does not die, but stops in that call until the volume has
+# been unmapped, or for three seconds. With starts:0 it stops for two seconds before it fences the
+# last server's slot. With joined:0 it stops for two seconds after it has joined, before it marks
+# the inherited files. With wait:0 the keeper sends itself SIGTERM just before it waits for its
+# server. With old:26 the kernel seems to be older than 5.13. With send:0 the keeper cannot send the
+# new mount to its server.
 cat >death.c <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>

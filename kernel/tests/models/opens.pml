@@ -358,8 +358,8 @@ inline ends(t, p) {
 }
 
 /*
- * System 2 joins after the fence of system p, and succeeds it. It knows the files of the users before
- * it joins, then marks them, and ends the lapse.
+ * System 2 joins after the fence of system p, and succeeds it. It knows the files of the users
+ * before it joins, then marks them, and ends the lapse.
  */
 #define KEEPS(t, p)	((t) / 2 == p && thread[t] == OPEN -> 1 : 0)
 inline succeeds(p) {

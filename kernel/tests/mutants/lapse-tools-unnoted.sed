@@ -3,4 +3,4 @@
 # A tool that is stopped in a copy is fenced as if it had ended.
 # file: kernel/core/member/fence.c
 # test: lapse_test
-s/!(info.pid && sg_os_has_ended(info.boot, info.pid))/!info.pid/
+s/^\t       !has_ended(&info);/\t       !info.pid;/

@@ -185,8 +185,8 @@ leave other
 
 # --- fsck after a death of server and keeper ---------------------------------------------------
 
-# Another server fences the killed one, with a lapse: a successor might need its files. fsck needs no
-# such wait, because the process has ended.
+# Another server fences the killed one, with a lapse: a successor might need its files. fsck needs
+# no such wait, because the process has ended.
 used() { "$fsck" -n --json "$memory/v" | pick 'd["files"]'; }
 used=$(used)
 serve third v
@@ -209,8 +209,8 @@ is "the removed file has been freed" "$used" "$(used)"
 
 # --- a name that gets another file between its look-up and its open ---------------------------
 
-# replaced COMMAND: a process opens m/f. Before the server handles the first two calls OPEN, the other
-# system replaces the file, and frees it. Then COMMAND delays this server, or ends it.
+# replaced COMMAND: a process opens m/f. Before the server handles the first two calls OPEN, the
+# other system replaces the file, and frees it. Then COMMAND delays this server, or ends it.
 replaced() {
 	leave m
 	rm -f opens

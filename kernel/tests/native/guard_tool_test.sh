@@ -235,7 +235,8 @@ tell survivor "give 0"
 tell vm "mkdir 0 late" 'error mkdir: Input/output error'
 tell vm "reset 0"
 tell vm "join v.img $a 15"
-# A system that is fenced already is said to be so, whatever recovers it. Here the slot 63 is forged.
+# A system that is fenced already is said to be so, whatever recovers it. Here the slot 63 is
+# forged.
 cp v.img dead.img
 # forge STATE BY: the state of slot 63, and the slot of its recoverer.
 forge() {

@@ -83,8 +83,8 @@ static int request(const struct sealed *f, struct sg_ioc_seal *s, u32 what)
 }
 
 /*
- * Reads the state of the seal, and then the size, which is final if the file is sealed: a writer may
- * have changed it until then.
+ * Reads the state of the seal, and then the size, which is final if the file is sealed: a writer
+ * may have changed it until then.
  */
 static int ask(struct sealed *f, struct sg_ioc_seal *s)
 {

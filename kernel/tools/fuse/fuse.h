@@ -66,7 +66,7 @@ struct handle {
 };
 #define HANDLE_DIR	1u
 #define HANDLE_WRITES	2u	/* open for writing */
-#define HANDLE_KEPT	4u	/* of a file that counts as open (keep.c), and not of an open file */
+#define HANDLE_KEPT	4u	/* of a file that counts as open (keep.c), but is not */
 /* behind the flags: the number of the call that has made the handle */
 #define HANDLE_CALL	3
 #define HANDLE_FLAGS(flags, unique)	((u64)(flags) | (unique) << HANDLE_CALL)

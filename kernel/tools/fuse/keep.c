@@ -3,9 +3,9 @@
  * Files that count as open for a moment.
  *
  * Another system may remove a file between the kernel's look-up of its name and its open. The open
- * then fails with ESTALE, and the same thread looks the name up again, once. So that its second open
- * succeeds, the files of its look-ups count as open until that open, at most for some seconds. Only
- * these files do: removed files that count as open keep their space.
+ * then fails with ESTALE, and the same thread looks the name up again, once. So that its second
+ * open succeeds, the files of its look-ups count as open until that open, at most for some seconds.
+ * Only these files do: removed files that count as open keep their space.
  *
  * Each such file has a handle, as an open file has: the next server inherits it. It also inherits
  * the list of the threads.
@@ -18,8 +18,8 @@
 #define KEEP_NS		5000000000ULL	/* a busy machine may delay a thread for seconds */
 
 /*
- * @since: the first look-up, or the time when nodes_settle() has seen a later one; 0: the thread has
- * opened a file, so that this entry ends.
+ * @since: the first look-up, or the time when nodes_settle() has seen a later one; 0: the thread
+ * has opened a file, so that this entry ends.
  */
 static struct {
 	pthread_mutex_t lock;
