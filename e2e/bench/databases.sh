@@ -26,7 +26,8 @@ measure() {
 	[[ $(grep -c '^ack' "$work/said") -ge $((transactions * 9 / 10)) ]] || fail "$1: $(tail -n 2 "$work/said")"
 	awk -v name="$1 $twice $(grep -c '^ack' "$work/said")" \
 		-v calls=$(($(counter writes) - calls)) \
-		-v bytes=$(($(counter write_bytes) - bytes)) -v fsyncs=$(($(counter fsyncs) - fsyncs)) \
+		-v bytes=$(($(counter write_bytes) - bytes)) \
+		-v fsyncs=$(($(counter fsyncs) - fsyncs)) \
 		-v a="$start" -v b="$EPOCHREALTIME" \
 		'BEGIN { printf "database %s %d %d %d %.1f\n", name, calls, bytes, fsyncs, b - a }'
 }
