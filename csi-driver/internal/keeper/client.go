@@ -39,6 +39,7 @@ type held struct {
 	id, instance  string // identities of the mount's server and of its keeper
 	mount, memory *os.File
 	since         time.Time
+	dropped       bool      // the driver has closed the descriptors
 	adopting      bool      // a call that passes the mount to a keeper is in progress
 	refused       time.Time // when the keeper began to refuse the mount; zero: it does not refuse
 }
@@ -127,6 +128,10 @@ func (c *Client) give(ctx context.Context, h *held, files ...*os.File) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if h.dropped {
+		closeAll(got)
+		return errors.New("the mount has ended meanwhile")
+	}
 	if h.memory != nil {
 		h.memory.Close()
 	}
@@ -191,6 +196,7 @@ func (c *Client) dropLocked(h *held) {
 	if c.held[h.spec.Name] == h {
 		delete(c.held, h.spec.Name)
 	}
+	h.dropped = true
 	h.close()
 }
 
@@ -282,7 +288,10 @@ func (c *Client) Serving(ctx context.Context, name string) (bool, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.held[name] != nil, nil
+	// The keeper may not have passed the descriptors of a server yet: the mount has a server
+	// nevertheless.
+	listed := slices.ContainsFunc(c.servers, func(s Server) bool { return s.Name == name })
+	return c.held[name] != nil || listed, nil
 }
 
 // Gone waits until the server of an unmounted volume has left the volume.

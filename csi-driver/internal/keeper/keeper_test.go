@@ -373,3 +373,59 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("%d servers were started", n)
 	}
 }
+
+// A keeper lists a server, and does not pass its descriptors, as a process without free descriptors
+// does. The mount has a server: it must not be replaced.
+func TestNotPassed(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			var r request
+			answer := reply{Protocol: Protocol, Instance: "one"}
+			uc := conn.(*net.UnixConn)
+			if _, err := receive(uc, &r); err == nil && r.Call == callList {
+				answer.Servers = []Server{{Spec: Spec{Name: "v"}, ID: "server"}}
+			} else {
+				answer.Error = "too many open files"
+			}
+			_ = send(uc, answer)
+			conn.Close()
+		}
+	}()
+	c := NewClient("unix://"+socket, ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true))))
+	for name, want := range map[string]bool{"v": true, "w": false} {
+		if got, err := c.Serving(context.Background(), name); got != want || err != nil {
+			t.Errorf("volume %s: served %v, %v", name, got, err)
+		}
+	}
+}
+
+// A mount ends while a call passes it to a new keeper: the driver keeps none of its descriptors.
+func TestDroppedMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	mount, ended := w.mount()
+	mine, err := copies(mount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &held{spec: Spec{Name: "v", Volume: "/zone/v"}, mount: mine[0], adopting: true}
+	w.Client.mu.Lock()
+	w.held["v"] = h
+	w.dropLocked(h)
+	w.Client.mu.Unlock()
+	if err := w.give(context.Background(), h, mount); err == nil || h.memory != nil {
+		t.Errorf("the memory is kept: %v", err)
+	}
+	mount.Close()
+	w.end(nil)
+	w.soon("no descriptor of the mount is left", ended)
+}
