@@ -4,12 +4,14 @@ package kubectl
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
 	"stargate/csi-driver/internal/nodemeta"
@@ -150,17 +152,20 @@ func (f *Facts) offers(node string) bool {
 	return found && largest > 0
 }
 
+// zoneName matches names of zones. A person pastes the command into a shell.
+var zoneName = regexp.MustCompile(`^[A-Za-z0-9+_.][A-Za-z0-9+_.-]*$`)
+
 // mend returns a command for a problem that the driver has reported.
 func (f *Facts) mend(reason string, n *corev1.Node, d *corev1.Pod) string {
 	switch reason {
 	case "NoModule", "OtherModule":
 		return logs(d, "module")
 	case "NoZone":
-		if zone := argument(d, "zone"); zone != "" {
+		if zone := argument(d, "zone"); zoneName.MatchString(zone) {
 			return fmt.Sprintf("stargatectl zone create %s DEVICE   # on node %s", zone, n.Name)
 		}
 	case "ZoneDamaged":
-		if zone := argument(d, "zone"); zone != "" {
+		if zone := argument(d, "zone"); zoneName.MatchString(zone) {
 			return fmt.Sprintf("stargatectl zone show %s   # on node %s", zone, n.Name)
 		}
 	}
@@ -312,6 +317,10 @@ func (f *Facts) checkMachines(s Subject) (found []Finding) {
 	for i := range f.Events {
 		o := f.Events[i].InvolvedObject
 		if o.Kind != kindMachine && o.Kind != kindInstance || !s.includes(kindMachine, o.Namespace, o.Name) {
+			continue
+		}
+		// The API server does not check this name, and a person pastes the command into a shell.
+		if len(validation.IsDNS1123Subdomain(o.Name)) > 0 {
 			continue
 		}
 		e := f.warning(o.Kind, o.Namespace, o.Name)

@@ -4,6 +4,7 @@ package kubectl
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,8 @@ func ready(name, namespace, node string, labels map[string]string, args ...strin
 	}
 }
 
+var privileged = &corev1.SecurityContext{Privileged: ptr.To(true)}
+
 func newWorld() *world {
 	w := &world{
 		driver: &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: testDriver}},
@@ -89,6 +92,7 @@ func newWorld() *world {
 			"--driver-name="+testDriver, "--zone-kind=file", "--zone-dir=/dev/shm/stargate", "--kubelet-dir=/var/lib/kubelet", "--keeper=unix:///keeper/keeper.sock"),
 		keeper: ready("stargate-keeper-x", system, "n1", map[string]string{"app.kubernetes.io/name": "stargate-keeper"}),
 	}
+	w.serves.Spec.Containers[0].SecurityContext = privileged
 	w.pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 	return w
 }
@@ -288,9 +292,45 @@ func TestExists(t *testing.T) {
 // A pod of another driver with the chart's labels is not ours.
 func TestGatherSelectsTheDriver(t *testing.T) {
 	w := newWorld()
-	w.more = append(w.more, ready("other", "other", "n2", map[string]string{"app.kubernetes.io/name": "stargate-csi"}, "--driver-name=other"))
+	other := ready("other", "other", "n2", map[string]string{"app.kubernetes.io/name": "stargate-csi"}, "--driver-name=other")
+	other.Spec.Containers[0].SecurityContext = privileged
+	w.more = append(w.more, other)
 	if f := w.facts(t); len(f.Drivers) != 1 || f.Drivers[0].Name != "stargate-csi-x" {
 		t.Errorf("%d drivers", len(f.Drivers))
+	}
+}
+
+// A user makes pods with the labels and arguments of driver and keeper. The plugin must not run
+// programs there, nor print what they say.
+func TestGatherDistrustsLabels(t *testing.T) {
+	w := newWorld()
+	args := []string{"--driver-name=" + testDriver, "--zone-kind=dax", "--zone=x; reboot #"}
+	w.more = append(w.more, ready("a-trap", "default", "n1", map[string]string{"app.kubernetes.io/name": "stargate-csi"}, args...),
+		ready("a-keeper", "default", "n1", map[string]string{"app.kubernetes.io/name": "stargate-keeper"}))
+	f := w.facts(t)
+	if len(f.Drivers) != 1 || f.Drivers[0].Name != "stargate-csi-x" || len(f.Keepers) != 1 || f.Keepers[0].Name != "stargate-keeper-x" {
+		t.Errorf("%d drivers, %d keepers", len(f.Drivers), len(f.Keepers))
+	}
+	trap := ready("a-trap", "default", "n1", nil, args...)
+	for _, reason := range []string{"NoZone", "ZoneDamaged"} {
+		if command := f.mend(reason, w.node, trap); strings.Contains(command, "reboot") {
+			t.Errorf("%s: the command is %q", reason, command)
+		}
+	}
+}
+
+// A user writes an Event about a VM whose name is a command.
+func TestDoctorDistrustsEvents(t *testing.T) {
+	w := newWorld()
+	for _, name := range []string{"vm1", "vm1; reboot"} {
+		w.more = append(w.more, &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Name: "e" + fmt.Sprint(len(w.more)), Namespace: "default"}, Type: corev1.EventTypeWarning, Reason: "Failed",
+			Message: testDriver + ": refused", InvolvedObject: corev1.ObjectReference{Kind: kindMachine, Namespace: "default", Name: name},
+		})
+	}
+	found := w.facts(t).Doctor(Subject{})
+	if len(found) != 1 || found[0].Command != "kubectl --namespace default describe vm vm1" {
+		t.Errorf("%+v", found)
 	}
 }
 

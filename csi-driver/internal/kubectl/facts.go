@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 
 	"stargate/csi-driver/internal/nodemeta"
 	"stargate/csi-driver/internal/pool"
@@ -106,12 +107,14 @@ func Gather(ctx context.Context, client kubernetes.Interface, driver, namespace 
 		}},
 		{"the driver's pods", func() error {
 			list, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: driverLabel})
-			f.Drivers = slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return argument(&p, "driver-name") != driver })
+			f.Drivers = slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !isDriver(&p) || argument(&p, "driver-name") != driver })
 			return err
 		}},
 		{"the keeper's pods", func() error {
 			list, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: keeperLabel})
-			f.Keepers = list.Items
+			f.Keepers = slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
+				return !slices.ContainsFunc(f.Drivers, func(d corev1.Pod) bool { return d.Namespace == p.Namespace })
+			})
 			return err
 		}},
 		{"Events", func() error {
@@ -135,6 +138,16 @@ func Gather(ctx context.Context, client kubernetes.Interface, driver, namespace 
 	}
 	slices.SortFunc(f.Nodes, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	return f, nil
+}
+
+// isDriver reports whether a pod with the driver's label can be the driver, which is privileged.
+// Anybody who may create pods can set the label and the arguments. The plugin would run programs in
+// that pod, and print commands with its arguments. A user who may create privileged pods has the
+// node's rights anyway.
+func isDriver(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool {
+		return c.Name == driverProg && c.SecurityContext != nil && ptr.Deref(c.SecurityContext.Privileged, false)
+	})
 }
 
 // argument returns the value of an argument of the driver, such as its name; "" if there is none.
