@@ -250,7 +250,12 @@ refused "a system whose process is unknown is not fenced without --force" 'no pr
 	"stargatectl systems $region fence machine-cccccccc"
 kill -0 "$wanting" || fail "the refused command has fenced the system"
 tell c "go 0"
+# lapsed: prints the slots that may still store after their fence (sg_hot.lapsed).
+lapsed() { od -An -t u8 -N 8 -j $((4096 + 168)) "$RIG_RANGE" | tr -d ' '; }
+same "no system that was fenced so far may still store" 0 "$(lapsed)"
+slot=$(of slot machine-cccccccc)
 holds "the system is fenced with --force" "$now; stargatectl systems $region fence machine-cccccccc --force"
+same "the system may still store, so its lapse begins" $((1 << slot)) "$(lapsed)"
 host_has "the host gets the lock after the fence with --force"
 tell c "mkdir 0 late" 'error mkdir: Input/output error'
 for one in b c; do signal KILL "$one"; gone "$one"; done

@@ -427,7 +427,9 @@ int sgfs_fence(struct sgfs *fs, unsigned int slot, u32 incarnation, bool unheld)
 		return revoked;
 	if (!revoked && !unheld)
 		return -ENXIO;
-	err = sg_fence_slot(&fs->vol, slot, incarnation);
+	/* without a holder nothing stops the system, which may still store for a while */
+	err = revoked ? sg_fence_slot(&fs->vol, slot, incarnation) :
+			sg_fence_lapsed(&fs->vol, slot, incarnation);
 	if (!err)
 		sg_log(fs->sb, SG_WARN, "%.60s (slot %u): fenced on request%s", s.name,
 		       slot, revoked ? "; its VM's memory was taken away" : "");
