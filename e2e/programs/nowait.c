@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Makes a call that must not wait (RWF_NOWAIT), and prints its result.
+ * Makes a call that must not wait (RWF_NOWAIT), and prints its result: also whether the thread has
+ * slept during the call, and whether the call took a second.
  *
- *   nowait read|write FILE   reads or writes the first byte
- *   nowait append FILE       appends one byte
- *   nowait fill FILE         writes one page behind the end
- *   nowait submit FILE GO    when GO exists, submits a read of the first byte by io_uring, and does
- *                            not wait for its end
+ *   nowait read|write FILE [GO]   reads or writes the first byte
+ *   nowait append FILE [GO]       appends one byte
+ *   nowait fill FILE [GO]         writes one page behind the end
+ *   nowait submit FILE GO         submits a read of the first byte by io_uring, and does not wait
+ *                                 for its end
+ *
+ * The program opens the file immediately, and makes the call when GO exists.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -56,6 +61,14 @@ static long submit(int fd, void *buf)
 	return syscall(SYS_io_uring_enter, ring, 1, 0, 0, NULL, 0);
 }
 
+/* Returns how often this thread has slept so far. */
+static long sleeps(void)
+{
+	struct rusage u;
+
+	return getrusage(RUSAGE_THREAD, &u) ? -1 : u.ru_nvcsw;
+}
+
 int main(int argc, char **argv)
 {
 	static char page[4096];
@@ -63,11 +76,13 @@ int main(int argc, char **argv)
 	const char *verb = argc >= 3 ? argv[1] : "";
 	struct timespec begin, end;
 	struct stat st;
+	bool only_submits = !strcmp(verb, "submit");
 	ssize_t n = -1;
+	long slept;
 	int fd;
 
-	if (argc != 3 && (argc != 4 || strcmp(verb, "submit"))) {
-		fprintf(stderr, "nowait: read|write|append|fill FILE | submit FILE GO\n");
+	if (argc != 4 && (argc != 3 || only_submits)) {
+		fprintf(stderr, "nowait: read|write|append|fill FILE [GO] | submit FILE GO\n");
 		return 2;
 	}
 	fd = open(argv[2], O_RDWR | O_CLOEXEC);
@@ -75,15 +90,16 @@ int main(int argc, char **argv)
 		perror(argv[2]);
 		return 1;
 	}
+	memset(page, 'n', sizeof(page));
 	if (argc == 4)
 		wait_for(argv[3]);
-	memset(page, 'n', sizeof(page));
 	clock_gettime(CLOCK_MONOTONIC, &begin);
+	slept = sleeps();
 	if (!strcmp(verb, "read"))
 		n = preadv2(fd, &vec, 1, 0, RWF_NOWAIT);
 	else if (!strcmp(verb, "write"))
 		n = pwritev2(fd, &vec, 1, 0, RWF_NOWAIT);
-	else if (!strcmp(verb, "submit"))
+	else if (only_submits)
 		n = submit(fd, page);
 	else if (!strcmp(verb, "append"))
 		n = pwritev2(fd, &vec, 1, 0, RWF_NOWAIT | RWF_APPEND);
@@ -94,7 +110,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &end);
-	printf("%s%s\n", n < 0 ? strerror(errno) : "done",
+	slept = only_submits ? 0 : sleeps() - slept;	/* io_uring makes a thread */
+	printf("%s%s%s\n", n < 0 ? strerror(errno) : "done", slept ? ", after a sleep" : "",
 	       end.tv_sec - begin.tv_sec > 1 ? ", after a while" : "");
 	fflush(stdout);
 	_exit(0);	/* the submitted request may still wait */
