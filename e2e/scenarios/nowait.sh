@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Calls that must not wait (RWF_NOWAIT, io_uring) do not sleep, on each data path. The cases: another
-# system has just cut the file, so that its window is out of date; it holds the file's lock; it is in
-# the middle of a change. A read copies the bytes, or fails with EAGAIN; a write fails with EAGAIN.
+# Calls that must not wait (RWF_NOWAIT, io_uring) do not sleep, on each data path. The cases:
+# another system has just cut the file, so that the window is out of date; it holds the file's lock;
+# it is in the middle of a change. A read copies the bytes, or fails with EAGAIN. A write fails with
+# EAGAIN.
 #
 # rig: --guests 2 --size 64M
 # kernels: 6.12

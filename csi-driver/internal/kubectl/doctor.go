@@ -319,7 +319,7 @@ func (f *Facts) checkMachines(s Subject) (found []Finding) {
 		if o.Kind != kindMachine && o.Kind != kindInstance || !s.includes(kindMachine, o.Namespace, o.Name) {
 			continue
 		}
-		// The API server does not check this name, and a person pastes the command into a shell.
+		// The API server does not check this name. People paste the command into a shell.
 		if len(validation.IsDNS1123Subdomain(o.Name)) > 0 {
 			continue
 		}
