@@ -94,6 +94,12 @@ expect 0 "$fsck" -n forged.img
 says ': clean;'
 refuses 1 '/f1: is not sealed' "$ctl" verify forged.img /f1
 
+# A size beyond the volume: the file cannot be whole, so it is not read to its end.
+cp v.img forged.img
+printf '\0\0\0\0\0\100\0\0' | dd of=forged.img bs=1 seek=$((record + 40)) conv=notrunc status=none
+refuses 1 '/f1: is larger than its volume: unmount it everywhere and run fsck.stargatefs' \
+	timeout -s KILL 10 "$ctl" verify forged.img /f1
+
 # --- an image has no digests, because it has no contents of files ---
 expect 0 "$ctl" image v.img small.img
 expect 0 "$fsck" -n small.img

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include "ctl.h"
 #include "uapi/ioctl.h"
@@ -83,6 +84,26 @@ static int request(const struct sealed *f, struct sg_ioc_seal *s, u32 what)
 }
 
 /*
+ * A sealed file has no holes, so it is not larger than its volume. Without this check, a hostile
+ * member could make the tool read zeroes for days.
+ */
+static int check_size(const struct sealed *f)
+{
+	struct statvfs st;
+	u64 most = 0;
+
+	if (f->dir < 0)
+		most = sg_size(call_vol(f->c));
+	else if (!fstatvfs(f->fd, &st))
+		most = (u64)st.f_blocks * st.f_frsize;
+	if (f->size <= most)
+		return 0;
+	tool_error("%s: is larger than its volume: unmount it everywhere and run fsck.stargatefs",
+		   f->path);
+	return -EUCLEAN;
+}
+
+/*
  * Reads the state of the seal, and then the size, which is final if the file is sealed: a writer
  * may have changed it until then.
  */
@@ -91,12 +112,12 @@ static int ask(struct sealed *f, struct sg_ioc_seal *s)
 	struct stat st;
 	int err = request(f, s, SG_SEAL_ASK);
 
-	if (err || f->dir < 0)
-		return err;
-	if (fstat(f->fd, &st))
-		return path_error(f->path, -errno);
-	f->size = (u64)st.st_size;
-	return 0;
+	if (!err && f->dir >= 0) {
+		if (fstat(f->fd, &st))
+			return path_error(f->path, -errno);
+		f->size = (u64)st.st_size;
+	}
+	return err ? err : check_size(f);
 }
 
 /* --- digests --------------------------------------------------------------------------------- */
