@@ -395,6 +395,7 @@ static bool take_in(struct sg_tx *tx, u64 chunk, unsigned int from, unsigned int
 	}
 	chunk_keep(tx, chunk, kept);
 	alloc_mark(tx, chunk, start, n, true);
+	sg_tx_fresh(tx);
 	tx->free_pages -= n;
 	sg_count(&tx->stat.pages_allocated, n);
 	*off = (chunk << SG_CHUNK_SHIFT) + (u64)start * SG_PAGE;

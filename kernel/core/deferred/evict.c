@@ -35,6 +35,7 @@ static int evict_locked(struct sg_vol *vol, const struct sg_iref *ref,
 	tx = begin(vol);
 	if (!tx)
 		return -EBUSY;
+	sg_tx_plain(tx);
 	drop_contents(tx, ref, mode);
 	sg_inode_give(tx, ref);
 	sg_disown_inode(tx, ref);

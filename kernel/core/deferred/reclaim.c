@@ -292,6 +292,7 @@ static int reclaim_tree(struct sg_vol *vol, u32 i)
 		struct sg_tx *tx = sg_tx_begin_reclaimer(vol);
 		u64 word = sg_get(vol, at);
 
+		sg_tx_plain(tx);
 		tx->pass_over = pass_over;
 		tx->split = deferred;
 		/* only the position and the epoch may differ from the mirror */
@@ -333,6 +334,7 @@ static int try_runs(struct sg_vol *vol, const struct pick *p, unsigned int from,
 	unsigned int k;
 	int err;
 
+	sg_tx_plain(tx);
 	for (k = from; k < p->n; k++) {
 		u64 word = ledger_entry(l, p->index[k])->word;
 		u64 at = ledger_entry_off(l, p->index[k]);

@@ -223,6 +223,7 @@ bool sg_bucket_put(struct sg_tx *tx, const struct sg_iref *dir, struct sg_name *
 	n->ref = SG_REF(ino, n->len, type);
 	n->ref_off = n->bucket + off + offsetof(struct sg_dirent, ref);
 	n->slot_off = s.slot;
+	sg_tx_fresh(tx);
 	store_dirent(tx->vol, n->bucket + off, key, n->ref, n);
 	sg_tx_set(tx, s.slot, SG_BUCKET_WORD(key, off));
 	sg_tx_set(tx, fill_off(n->bucket), fill_word(&s.fill));

@@ -359,6 +359,7 @@ static int remove_tx(struct sg_vol *vol, const struct sg_iref *dir, const struct
 	struct sg_tx *tx = sg_tx_begin(vol);
 	bool is_dir = sg_is_dir(sg_iget(vol, victim, mode));
 
+	sg_tx_plain(tx);
 	sg_dir_remove(tx, dir, n);
 	sg_add_links(tx, dir, is_dir ? -1 : 0);
 	sg_tx_times(tx, dir, now, now);

@@ -168,6 +168,7 @@ static int move_tx(struct move *m)
 {
 	struct sg_tx *tx = sg_tx_begin(m->vol);
 
+	sg_tx_plain(tx);
 	change_names(tx, m);
 	moved(tx, m, &m->src, m->ndir, m->src_dir);
 	if (rename_exchange(m))

@@ -149,6 +149,7 @@ int sg_setattr(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
 		return -ESTALE;
 	}
 	tx = sg_tx_begin(vol);
+	sg_tx_plain(tx);
 	sg_tx_inode(tx, ref);
 	if (set & SG_SET_MODE)
 		sg_tx_iset(tx, ref, mode, (mode & ~07777ULL) | (attr->mode & 07777));
@@ -570,6 +571,7 @@ int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 spe
 		return tx->err;
 	}
 	sg_tx_set(tx, from, sg_iget(tx->vol, out, next_free));
+	sg_tx_fresh(tx);
 	fill_record(tx->vol, out, new, special);
 	out->generation = (u32)sg_iget(tx->vol, out, genflags);
 	sg_tx_inode(tx, out);

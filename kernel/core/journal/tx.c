@@ -85,6 +85,7 @@ static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int
 	tx->hasty = false;
 	tx->room_in = 0;
 	tx->pass_over = false;
+	tx->plain = tx->fresh = false;
 	tx->split = 0;
 	tx->redo = NULL;
 	tx->nlog = 0;
@@ -409,9 +410,8 @@ u32 sg_area_crc(u64 head, const struct sg_word *words, unsigned int n)
 }
 
 /*
- * Makes the record valid. The first fence makes the fresh pages durable before that, if there can
- * be any. A cache may write the record back at any time, and a complete record is valid, even
- * without a fence.
+ * Makes the record valid. The first fence makes fresh pages durable before that. A cache may write
+ * the record back at any time, and a complete record is valid, even without a fence.
  */
 static void make_valid(struct sg_tx *tx)
 {
@@ -420,7 +420,7 @@ static void make_valid(struct sg_tx *tx)
 	u64 head = SG_AREA_HEAD((u64)tx->vol->incarnation, n) | SG_AREA_SEQS(tx->ninodes) |
 		   SG_AREA_LOGS(tx->nlog);
 
-	if (!tx->only_record)
+	if (!tx->plain || tx->fresh)
 		sg_fence();
 	sg_store64(&a->crc, sg_area_crc(head, a->word, n));
 	sg_store64_release(&a->head, head);

@@ -63,6 +63,8 @@ struct sg_tx {
 	/* lock of a chunk for which this transaction waited in vain, or 0 */
 	u64 room_in;
 	bool pass_over;		/* sg_give_or_defer() */
+	/* sg_tx_plain(); bytes outside the record must be durable before it (sg_tx_fresh()) */
+	bool plain, fresh;
 	/* the deferred free that it reclaims, whose epoch its parts keep; or 0 */
 	u64 split;
 	/*
@@ -101,6 +103,18 @@ struct sg_tx *sg_tx_try(struct sg_vol *vol);
 /* Return a word as this transaction sees it, and set its new value. */
 u64 sg_tx_get(struct sg_tx *tx, u64 off);
 void sg_tx_set(struct sg_tx *tx, u64 off, u64 val);
+/*
+ * Declares that all stores of the transaction before its commit are in pages that it takes, or are
+ * reported by sg_tx_fresh(). If there are none, the commit need not wait until they are durable.
+ */
+static inline void sg_tx_plain(struct sg_tx *tx)
+{
+	tx->plain = true;
+}
+static inline void sg_tx_fresh(struct sg_tx *tx)
+{
+	tx->fresh = true;
+}
 /*
  * Returns the number of words that may still be set, without the reserve for counters and sequence
  * numbers. It is at most twice the deferred frees that the ledger can still take, so that cuts need
