@@ -8,7 +8,7 @@
 #include "stargatefs.h"
 
 enum { OPT_MAP, OPT_ERRORS, OPT_PHYS, OPT_SIZE, OPT_RELOCATE, OPT_NOJOIN,
-       OPT_UID, OPT_GID, OPT_MODE, OPT_MARKED, OPT_DATA };
+       OPT_UID, OPT_GID, OPT_MODE, OPT_MARKED, OPT_DATA, OPT_FLUSH };
 
 static const struct constant_table map_names[] = {
 	{ "walk", SGFS_MAP_WALK },
@@ -30,6 +30,13 @@ static const struct constant_table data_names[] = {
 	{}
 };
 
+static const struct constant_table flush_names[] = {
+	{ "auto", SGFS_FLUSH_AUTO },
+	{ "always", SGFS_FLUSH_ALWAYS },
+	{ "never", SGFS_FLUSH_NEVER },
+	{}
+};
+
 const struct fs_parameter_spec sgfs_parameters[] = {
 	fsparam_string("map", OPT_MAP),
 	fsparam_string("errors", OPT_ERRORS),
@@ -42,6 +49,7 @@ const struct fs_parameter_spec sgfs_parameters[] = {
 	fsparam_string("region_mode", OPT_MODE),
 	fsparam_flag("region_nodiratime", OPT_MARKED),
 	fsparam_string("data", OPT_DATA),
+	fsparam_string("flush", OPT_FLUSH),
 	{}
 };
 
@@ -163,6 +171,13 @@ int sgfs_parse(struct fs_context *fc, struct fs_parameter *param)
 		opt->data = value;
 		opt->set |= SGFS_SET_DATA;
 		return 0;
+	case OPT_FLUSH:
+		value = sgfs_parse_name(fc, param, flush_names);
+		if (value < 0)
+			return value;
+		opt->flush = value;
+		opt->set |= SGFS_SET_FLUSH;
+		return 0;
 	case OPT_PHYS:
 		opt->set |= SGFS_SET_PHYS;
 		return sgfs_parse_bytes(fc, param, &opt->phys);
@@ -220,6 +235,9 @@ int sgfs_options_agree(struct fs_context *fc, const struct sgfs_options *now)
 	if (asked->set & SGFS_SET_DATA && asked->data != now->data)
 		return sgfs_differs(fc, "data", data_names[now->data].name,
 				    data_names[asked->data].name);
+	if (asked->set & SGFS_SET_FLUSH && asked->flush != now->flush)
+		return sgfs_differs(fc, "flush", flush_names[now->flush].name,
+				    flush_names[asked->flush].name);
 	if (asked->set & SGFS_SET_SIZE && asked->size != now->size)
 		return invalfc(fc, "mounted already, with size=0x%llx", now->size);
 	if (asked->nojoin && !now->nojoin)
@@ -261,6 +279,8 @@ int sgfs_show_options(struct seq_file *m, struct dentry *root)
 		   errors_names[fs->opt.errors].name);
 	if (fs->opt.data == SGFS_DATA_ATOMIC)
 		seq_puts(m, ",data=atomic");
+	if (fs->opt.flush != SGFS_FLUSH_AUTO)
+		seq_printf(m, ",flush=%s", flush_names[fs->opt.flush].name);
 	if (fs->opt.set & SGFS_SET_PHYS)
 		seq_printf(m, ",phys=0x%llx,size=0x%llx", fs->opt.phys, fs->opt.size);
 	if (fs->opt.nojoin)

@@ -47,12 +47,17 @@ unmapped:
 	return false;
 }
 
-/* A page that is not mapped needs no write-back, because its bytes are lost. */
+/*
+ * A page that is not mapped needs no write-back, because its bytes are lost. Without write-back,
+ * sg_fence() still orders stores that bypass the caches.
+ */
 void sg_wb(const void *p, size_t len)
 {
 	unsigned long a = (unsigned long)p & ~(LINE - 1), end = (unsigned long)p + len;
 	unsigned long last = end - LINE;
 
+	if (!static_branch_likely(&sgfs_flush_key))
+		return;
 	while (a < end) {
 		while (a < last && likely(sgfs_wb_two_lines(a)))
 			a += 2 * LINE;

@@ -9,6 +9,7 @@
 #include <linux/bug.h>
 #include <linux/compiler.h>
 #include <linux/errno.h>
+#include <linux/jump_label.h>
 #include <linux/kernel.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
@@ -126,6 +127,8 @@ static inline void sg_os_zero(void *dst, size_t len)
 /* As sg_os_zero() and sg_wb(), for pages that no system sees yet. */
 void sg_os_clear(void *dst, size_t len);
 
+/* true while a mount needs write-back (flush.c) */
+DECLARE_STATIC_KEY_FALSE(sgfs_flush_key);
 /* Start write-back of the cache lines of a range; sg_fence() waits until it is durable. */
 void sg_wb(const void *p, size_t len);
 

@@ -41,6 +41,8 @@
 #define SGFS_PIECE	SZ_2M
 
 enum sgfs_map { SGFS_MAP_WALK, SGFS_MAP_SPLICE, SGFS_MAP_SHADOW, SGFS_MAPS };
+/* auto: as the device says; always, never: the option says */
+enum sgfs_flush { SGFS_FLUSH_AUTO, SGFS_FLUSH_ALWAYS, SGFS_FLUSH_NEVER };
 enum sgfs_data { SGFS_DATA_INPLACE, SGFS_DATA_ATOMIC };
 enum sgfs_errors { SGFS_ERRORS_CONTINUE, SGFS_ERRORS_REMOUNT_RO, SGFS_ERRORS_PANIC };
 
@@ -62,6 +64,7 @@ struct sgfs_options {
 	enum sgfs_map map;
 	enum sgfs_errors errors;
 	enum sgfs_data data;
+	enum sgfs_flush flush;
 	u64 phys, size;
 	bool relocate, nojoin;
 	kuid_t region_uid;
@@ -78,6 +81,7 @@ struct sgfs_options {
 #define SGFS_SET_GID	32u
 #define SGFS_SET_MODE	64u
 #define SGFS_SET_DATA	128u
+#define SGFS_SET_FLUSH	256u
 #define SGFS_REGION_MODE	0600	/* mode without the option; root owns the files */
 
 /* Counters per CPU; a read in sysfs.c sums them up. */
@@ -112,6 +116,14 @@ struct sgfs_memory {
 	u64 start, size;
 	bool read_only, going;
 };
+
+/* --- flush.c: write-back of cache lines ------------------------------------------------------- */
+
+struct sgfs;
+/* Report whether stores to this memory must be written back to survive a loss of power. */
+bool sgfs_flush_needed(const struct sgfs_memory *mem, enum sgfs_flush flush);
+/* Make sg_wb() write back for this mount as well, or only for other mounts. */
+void sgfs_flush_use(struct sgfs *fs, bool needed);
 
 /**
  * struct sgfs_sems - this system's users of shared semaphores
@@ -218,7 +230,7 @@ struct sgfs {
 	int release_ms;
 	struct work_struct death, unpin;
 	struct mutex freeze_lock, settle_lock;
-	bool snapshot_frozen, pinned;
+	bool snapshot_frozen, pinned, flushes;
 	atomic_t creations;
 	struct srcu_struct faults;
 	struct mutex places[1 << SGFS_PLACE_BITS];

@@ -195,6 +195,7 @@ static void sgfs_unmount(struct sgfs *fs)
 	fs->windows = NULL;
 	synchronize_rcu();	/* path walks without a reference may still be comparing counters */
 	sgfs_memory_release(&fs->mem);
+	sgfs_flush_use(fs, false);
 }
 
 static void sgfs_put_super(struct super_block *sb)
@@ -415,6 +416,7 @@ static int sgfs_fill_super(struct super_block *sb, struct fs_context *fc)
 	err = sgfs_check_platform(fc) ?: sgfs_find_memory(fc, fs);
 	if (err)
 		return err;
+	sgfs_flush_use(fs, sgfs_flush_needed(&fs->mem, fs->opt.flush));
 	err = sgfs_open_volume(fc, fs);
 	if (err)
 		goto out;
@@ -608,6 +610,9 @@ static int sgfs_reconfigure(struct fs_context *fc)
 	if (opt->nojoin && !fs->opt.nojoin)
 		return invalfc(fc, "nojoin: a remount does not leave the volume; unmount it, and "
 			       "mount it with this option");
+	if (opt->set & SGFS_SET_FLUSH && opt->flush != fs->opt.flush)
+		return invalfc(fc, "flush: a remount does not change it, because earlier changes would "
+			       "stay in caches; unmount the volume, and mount it with this option");
 	if (opt->set & SGFS_SET_MAP && sgfs_map_usable(fs, opt->map, &why))
 		return sgfs_map_refused(fc, opt->map, why);
 	err = sgfs_data_usable(fc, fs, opt->set & SGFS_SET_DATA ? opt->data : SGFS_DATA_INPLACE);

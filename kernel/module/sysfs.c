@@ -84,6 +84,14 @@ static ssize_t sgfs_map_show(struct sgfs *fs, char *buf)
 }
 ATTRIBUTE(map);
 
+static ssize_t sgfs_flush_show(struct sgfs *fs, char *buf)
+{
+	const char *because = fs->opt.flush == SGFS_FLUSH_AUTO ? "device" : "option";
+
+	return sysfs_emit(buf, "%s %s\n", fs->flushes ? "on" : "off", because);
+}
+ATTRIBUTE(flush);
+
 static ssize_t sgfs_state_show(struct sgfs *fs, char *buf)
 {
 	const char *state = fs->vol.shut_down ? "shut down" :
@@ -228,9 +236,8 @@ SETTING(bad);
 
 static struct attribute *volume_attrs[] = {
 	&dev_attribute.attr, &uuid_attribute.attr, &label_attribute.attr, &phys_attribute.attr,
-	&size_attribute.attr,
-	&max_size_attribute.attr,
-	&slot_attribute.attr, &map_attribute.attr, &state_attribute.attr, &free_attribute.attr,
+	&size_attribute.attr, &max_size_attribute.attr, &slot_attribute.attr,
+	&map_attribute.attr, &state_attribute.attr, &free_attribute.attr, &flush_attribute.attr,
 	&epoch_attribute.attr, &errors_attribute.attr, &operations_attribute.attr,
 	&journal_attribute.attr, &windows_attribute.attr, &holders_attribute.attr,
 	&fence_attribute.attr, &bad_attribute.attr, &bells_attribute.attr,

@@ -107,6 +107,11 @@ same v.img made.img
 expect 0 "$mkfs" -f --json --phys 18G --param host-splice --areas 3 v.img
 json 'd["phys"] == 18 << 30 and d["size"] == 32 << 20 and d["areas"] == 3'
 json 'd["host_splice"] and d["made"]'
+expect 0 "$ctl" info --json v.img
+case $(stat -f -c %T .) in
+tmpfs|hugetlbfs) json 'd["write_back"].startswith("not needed: the memory is lost")' ;;
+*) json 'd["write_back"] == "needed"' ;;
+esac
 expect 2 "$mkfs" --areas 17 --phys 16G v.img
 complains "--areas '17': must be 1 to 16"
 expect 2 "$mkfs" --param nonsense --phys 16G v.img

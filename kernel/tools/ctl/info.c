@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Commands about a complete volume: info, df, slots, look, label. */
 #define _GNU_SOURCE
+#include <linux/magic.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include "ctl.h"
 
 static unsigned int slots_taken(const struct sg_vol *vol)
@@ -19,6 +22,43 @@ static const char *state_of(struct call *c)
 	if (c->m.joined || slots_taken(&c->m.vol))
 		return "in use, or not cleanly unmounted";
 	return "clean";
+}
+
+/* Reads what the kernel knows about the caches of a device's memory. */
+static int write_cache(dev_t device, const char *at)
+{
+	char path[80];
+	int c;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%sdax/write_cache", major(device),
+		 minor(device), at);
+	f = fopen(path, "re");
+	if (!f)
+		return EOF;
+	c = getc(f);
+	fclose(f);
+	return c;
+}
+
+/*
+ * Says whether systems must write changed cache lines back to the volume's memory. No device says
+ * that its memory is DRAM.
+ */
+static const char *write_back(const struct target *t)
+{
+	struct statfs st;
+	int c;
+
+	if (t->kind == TARGET_FILE && !fstatfs(t->fd, &st))
+		return st.f_type == TMPFS_MAGIC || st.f_type == HUGETLBFS_MAGIC ?
+		       "not needed: the memory is lost with its power" : "needed";
+	if (t->kind != TARGET_BLOCK)
+		return "needed";
+	c = write_cache(t->rdev, "");
+	if (c == EOF)	/* a partition */
+		c = write_cache(t->rdev, "../");
+	return c == '0' ? "not needed: caches persist" : "needed";
 }
 
 static void show_info(struct call *c)
@@ -42,6 +82,7 @@ static void show_info(struct call *c)
 	json_u64(j, "areas", sb->areas);
 	json_str(j, "data", sb->params & SG_PARAM_DATA_ATOMIC ? "atomic" : "inplace");
 	json_bool(j, "atomic_writes", sb->incompat & SG_INCOMPAT_ATOMIC);
+	json_str(j, "write_back", write_back(&c->m.target));
 	json_bool(j, "host_splice", sb->params & SG_PARAM_HOST_SPLICE);
 	show_lease(j, sg_lease(&c->m.vol));
 	json_u64(j, "errors", sg_get(&c->m.vol, SG_HOT(errors)));
