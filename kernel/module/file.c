@@ -494,7 +494,7 @@ static ssize_t sgfs_append_locked(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 	bool atomic = sgfs_writes_atomic(iocb, inode);
-	void *buf = atomic ? sgfs_atomic_buffer(from) : NULL;
+	void *buf = atomic ? sgfs_unit_take(SGFS(inode->i_sb)) : NULL;
 	struct sg_nospace nospace = {};
 	s64 now = sgfs_now(inode);
 	unsigned int tries = 0;
@@ -504,20 +504,20 @@ static ssize_t sgfs_append_locked(struct kiocb *iocb, struct iov_iter *from)
 		return -ENOMEM;
 	n = atomic ? sg_note_whole_first(sgfs_vol(inode), sgfs_ref(inode)) : 0;
 	if (n) {
-		kvfree(buf);
+		sgfs_unit_give(SGFS(inode->i_sb), buf);
 		return n;
 	}
 	do {
 		n = sgfs_append_once(iocb, from, buf, now);
 		if (n == -EMEDIUMTYPE) {	/* the attribute was set meanwhile */
-			buf = sgfs_atomic_buffer(from);
+			buf = sgfs_unit_take(SGFS(inode->i_sb));
 			n = buf ? 0 : -ENOMEM;
 		}
 	} while (!fatal_signal_pending(current) &&
 		 ((!n && ++tries < TRIES) ||
 		  (n == -ENOSPC && sg_more_space(sgfs_vol(inode), &nospace))));
 	if (unlikely(buf))
-		kvfree(buf);
+		sgfs_unit_give(SGFS(inode->i_sb), buf);
 	sgfs_refresh(inode);
 	if (n > 0)
 		sgfs_add(inode->i_sb, SGFS_WALKED_BYTES, n);

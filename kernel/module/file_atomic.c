@@ -39,9 +39,29 @@ int sgfs_atomic_refusal(const struct kiocb *iocb, const struct iov_iter *from, s
 	return 0;
 }
 
-void *sgfs_atomic_buffer(const struct iov_iter *from)
+/* The kept memory is in places by processor. Taking and giving it back are single swaps. */
+static void **sgfs_unit_place(struct sgfs *fs)
 {
-	return kvmalloc(min_t(size_t, iov_iter_count(from), SG_ATOMIC_MAX), GFP_KERNEL);
+	return &fs->units[raw_smp_processor_id() % SGFS_UNITS];
+}
+
+void *sgfs_unit_take(struct sgfs *fs)
+{
+	return xchg(sgfs_unit_place(fs), NULL) ?: kvmalloc(SG_ATOMIC_MAX, GFP_KERNEL);
+}
+
+void sgfs_unit_give(struct sgfs *fs, void *unit)
+{
+	if (unit)
+		kvfree(xchg(sgfs_unit_place(fs), unit));
+}
+
+void sgfs_units_free(struct sgfs *fs)
+{
+	unsigned int i;
+
+	for (i = 0; i < SGFS_UNITS; i++)
+		kvfree(fs->units[i]);
 }
 
 /* Copy all of the unit, or nothing (0). */
@@ -156,11 +176,11 @@ ssize_t sgfs_write_atomic(struct inode *inode, u64 pos, struct iov_iter *from)
 
 	if (iov_iter_count(from) <= SGFS_ATOMIC_SMALL)
 		return sgfs_write_small(inode, pos, from);
-	buf = sgfs_atomic_buffer(from);
+	buf = sgfs_unit_take(SGFS(inode->i_sb));
 	if (!buf)
 		return -ENOMEM;
 	n = sgfs_write_from(inode, pos, from, buf);
-	kvfree(buf);
+	sgfs_unit_give(SGFS(inode->i_sb), buf);
 	return n;
 }
 
@@ -215,7 +235,7 @@ static void sgfs_poison_in(struct inode *inode, u64 pos, size_t len)
  */
 ssize_t sgfs_read_alone(struct inode *inode, u64 pos, struct iov_iter *to)
 {
-	void *buf = sgfs_atomic_buffer(to);
+	void *buf = sgfs_unit_take(SGFS(inode->i_sb));
 	ssize_t done = 0, n = 0, want;
 
 	if (!buf)
@@ -233,7 +253,7 @@ ssize_t sgfs_read_alone(struct inode *inode, u64 pos, struct iov_iter *to)
 			break;
 		cond_resched();
 	}
-	kvfree(buf);
+	sgfs_unit_give(SGFS(inode->i_sb), buf);
 	return done ?: n;
 }
 

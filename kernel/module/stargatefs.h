@@ -158,6 +158,7 @@ struct sgfs_bells {
 };
 
 #define SGFS_AWAITING	16	/* by inode number */
+#define SGFS_UNITS	4	/* by processor */
 #define SGFS_PLACE_BITS	5
 
 /**
@@ -216,7 +217,7 @@ struct sgfs_bells {
  * @counts: statistics
  * @volumes: in the list of volumes that get reports of bad pages (poison.c)
  * @bad: removes mappings that show bad pages, and after damage those that allow stores
- * @uses: by other modules (ring_export.c)
+ * @units: memory for units of atomic writes, or NULL (file_atomic.c)
  */
 struct sgfs {
 	struct sg_vol vol;
@@ -262,7 +263,7 @@ struct sgfs {
 	struct sgfs_counts __percpu *counts;
 	struct list_head volumes;
 	struct work_struct bad;
-	struct list_head uses;
+	void *units[SGFS_UNITS];
 };
 
 /**
@@ -657,8 +658,13 @@ static inline int sgfs_atomic_allowed(const struct kiocb *iocb, const struct iov
 {
 	return sgfs_iocb_is_atomic(iocb) ? sgfs_atomic_refusal(iocb, from, asked) : 0;
 }
-/* Allocate room for the next unit of the write; kvfree() frees it. */
-void *sgfs_atomic_buffer(const struct iov_iter *from);
+/*
+ * Take memory for one unit of an atomic write, and give it back. The mount keeps some of this
+ * memory, because kernels fill new memory with zeroes.
+ */
+void *sgfs_unit_take(struct sgfs *fs);
+void sgfs_unit_give(struct sgfs *fs, void *unit);
+void sgfs_units_free(struct sgfs *fs);
 ssize_t sgfs_write_atomic(struct inode *inode, u64 pos, struct iov_iter *from);
 ssize_t sgfs_append_unit(struct inode *inode, u64 pos, struct iov_iter *from, void *buf, s64 now);
 static inline bool sgfs_is_read_whole(const struct inode *inode)

@@ -491,6 +491,7 @@ static void sgfs_free_fs(struct sgfs *fs)
 	if (!fs)
 		return;
 	sgfs_membership_exit(fs);
+	sgfs_units_free(fs);
 	cleanup_srcu_struct(&fs->faults);
 	free_percpu(fs->counts);
 	kfree(fs);
