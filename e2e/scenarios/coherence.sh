@@ -9,6 +9,7 @@
 # rig: --guests 2 --size 256M --mem 384M --pkgs "acl attr"
 # test: walk
 # test-rig: --guests 2 --size 128M --mem 384M --pkgs "acl attr sqlite3"
+# atomic: inside
 # node: --guests 2 --kernel 6.1,7.2 --size 256M --pkgs "acl attr" --timeout 60m
 # kernels: 6.12
 # node-kernels: 6.12 7.2
