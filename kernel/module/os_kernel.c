@@ -123,6 +123,20 @@ static u32 sgfs_crc32c_slow(u32 crc, const u8 *p, size_t len)
 	return crc;
 }
 
+static __always_inline u64 sgfs_crc32c_word(u64 crc, const u8 *p)
+{
+	asm("crc32q %1, %0" : "+r" (crc) : "m" (*(const u64 *)p));
+	return crc;
+}
+
+static __always_inline u64 sgfs_crc32c_line(u64 crc, const u8 *p)
+{
+	crc = sgfs_crc32c_word(sgfs_crc32c_word(crc, p), p + 8);
+	crc = sgfs_crc32c_word(sgfs_crc32c_word(crc, p + 16), p + 24);
+	crc = sgfs_crc32c_word(sgfs_crc32c_word(crc, p + 32), p + 40);
+	return sgfs_crc32c_word(sgfs_crc32c_word(crc, p + 48), p + 56);
+}
+
 /* The library's crc32c() is a separate module on 6.1, and one instruction needs no library. */
 u32 sg_crc32c(u32 crc, const void *buf, size_t len)
 {
@@ -131,8 +145,10 @@ u32 sg_crc32c(u32 crc, const void *buf, size_t len)
 
 	if (!static_cpu_has(X86_FEATURE_XMM4_2))
 		return sgfs_crc32c_slow(crc, p, len);
+	for (; len >= 64; len -= 64, p += 64)
+		c = sgfs_crc32c_line(c, p);
 	for (; len >= 8; len -= 8, p += 8)
-		asm("crc32q %1, %0" : "+r" (c) : "m" (*(const u64 *)p));
+		c = sgfs_crc32c_word(c, p);
 	for (crc = (u32)c; len; len--, p++)
 		asm("crc32b %1, %0" : "+r" (crc) : "m" (*p));
 	return crc;

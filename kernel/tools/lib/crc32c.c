@@ -25,14 +25,24 @@ static u32 by_table(u32 crc, const u8 *p, size_t len)
 	return crc;
 }
 
+__attribute__((target("sse4.2"))) static inline u64 word(u64 crc, const u8 *p)
+{
+	u64 w;
+
+	memcpy(&w, p, 8);
+	return _mm_crc32_u64(crc, w);
+}
+
 __attribute__((target("sse4.2"))) static u32 by_instruction(u32 crc, const u8 *p, size_t len)
 {
-	u64 c = crc, w;
+	u64 c = crc;
 
-	for (; len >= 8; len -= 8, p += 8) {
-		memcpy(&w, p, 8);
-		c = _mm_crc32_u64(c, w);
+	for (; len >= 64; len -= 64, p += 64) {
+		c = word(word(word(word(c, p), p + 8), p + 16), p + 24);
+		c = word(word(word(word(c, p + 32), p + 40), p + 48), p + 56);
 	}
+	for (; len >= 8; len -= 8, p += 8)
+		c = word(c, p);
 	for (; len; len--, p++)
 		c = _mm_crc32_u8((u32)c, *p);
 	return (u32)c;
