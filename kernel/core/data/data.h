@@ -46,7 +46,11 @@ void sg_publish(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now
  * Reports whether a write must store times, because with a coarse clock many writes have the same
  * time. @now 0: it keeps the times.
  */
-bool sg_times_differ(const struct sg_vol *vol, const struct sg_iref *ref, s64 now);
+static inline bool sg_times_differ(const struct sg_vol *vol, const struct sg_iref *ref, s64 now)
+{
+	return now && (sg_iget(vol, ref, mtime) != (u64)now ||
+		       sg_iget(vol, ref, ctime) != (u64)now);
+}
 /*
  * Returns the end of stale bytes. Between the size and this offset, mapped pages may have any
  * bytes, from stores through a mapping, or from an incomplete write. They are zeroed before the

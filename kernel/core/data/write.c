@@ -278,12 +278,6 @@ static int end_fresh(struct sg_vol *vol, const struct sg_iref *ref, struct sg_wr
 	return sg_tx_commit(tx);
 }
 
-bool sg_times_differ(const struct sg_vol *vol, const struct sg_iref *ref, s64 now)
-{
-	return now && (sg_iget(vol, ref, mtime) != (u64)now ||
-		       sg_iget(vol, ref, ctime) != (u64)now);
-}
-
 int sg_write_end(struct sg_vol *vol, const struct sg_iref *ref, struct sg_write *w, u64 done,
 		 s64 now)
 {
