@@ -53,10 +53,24 @@ at g1 'stargate-sem create bells-0 --value 0 && stargate-sem create bells-1 --va
 	stargate-sem create begin --type barrier --value 2' >/dev/null
 count=$(scaled 50 200 2000)
 declare -A took
+# idle: prints the processor time, in ns, of a sleeper in g1 and of the thread that polls for it,
+# in five seconds.
+idle() {
+	on g2 'stargate-sem wait -t 20 bells-0; true' >/dev/null 2>&1 </dev/null &
+	at g1 'cost() {
+			cat /proc/$pid/schedstat /proc/$(pgrep -x stargatefs-sem)/schedstat |
+				awk "{ n += \$1 } END { print n }"
+		}
+		stargate-sem wait -t 20 bells-0 & pid=$!
+		sleep 4; before=$(cost); sleep 5; echo $(($(cost) - before))
+		stargate-sem post bells-0; stargate-sem post bells-0; wait $pid'
+	wait $!
+}
 measure() {
 	local bench=/root/sembench
 	took[woken $1]=$(both "/root/bells wake %w $count 20")
 	took[semaphore $1]=$(both "$bench turn kernel-semaphore /mnt/sg/s %w $((2 * count)) begin")
+	took[idle $1]=$(idle)
 	took[flock $1]=$(both "$bench turn flock /mnt/sg/l %w $((2 * count)) begin")
 }
 measure with
@@ -80,6 +94,10 @@ for what in woken semaphore flock truncate; do
 	printf 'bells %s: COUNT MEDIAN P99 LONGEST: with %s, without %s\n' "$what" \
 		"${took[$what with]}" "${took[$what without]}"
 done
+with=${took[idle with]} without=${took[idle without]}
+echo "bells idle: ns in five seconds: with $with, without $without"
+((with * 3 < without)) || fail "a sleeper costs as much with bells"
+passed "a sleeper costs less than a third of the time"
 (($(median "${took[truncate with]}") * 4 < $(median "${took[truncate without]}"))) ||
 	fail "a truncation of a mapped file is hardly faster with bells"
 passed "a truncation of a mapped file is at least four times as fast"
