@@ -48,7 +48,7 @@ func TestFlags(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for _, args := range [][]string{
 		{"--guests", "0"}, {"--guests", "17"}, {"--size", "3M"}, {"--size", "0"}, {"--size", "many"}, {"--mem", "13G"},
-		{"--cpus", "0"}, {"--share", "nfs"}, {"--share", "9p", "--share", "9p"}, {"--icount", "--share", "9p"}, {"--icount", "--net"}, {"--icount", "--cpus", "2"}, {"--icount", "--guests", "2"},
+		{"--cpus", "0"}, {"--share", "nfs"}, {"--share", "9p", "--share", "9p"}, {"--icount", "--share", "9p"}, {"--icount", "--net"}, {"--icount", "--bells"}, {"--no-module", "--bells"}, {"--node", "--no-mount", "--bells"}, {"--icount", "--cpus", "2"}, {"--icount", "--guests", "2"},
 		{"--cpus", "256"}, {"--size", "1T"}, {"--timeout", "0s"}, {"--timeout", "5"}, {"--no-such-flag"}, {"--guests"},
 		{"--kernel", "2.4"}, {"--kernel", "debug,2.4"}, {"--kernel", "debug,"}, {"--kernel", "/no/such/kernel"}, {"--pkgs", "a;b"}, {"--pkgs", "--x"},
 		{"--copy-in", "/no/such/file"}, {"--copy-in", ""}, {"--copy-in", "/"}, {"--copy-in", "/dev/null"}, {"--mem", "0"}, {"--mem", "128M", "--kernel", "6.12"},

@@ -54,6 +54,19 @@ func TestShares(t *testing.T) {
 	}
 }
 
+// A device has one vector for each system that the exchange connects, as the exchange demands.
+func TestBells(t *testing.T) {
+	args := strings.Join(Spec{Name: "g1", Bells: "/run/a,b"}.args(QEMU{"/q"}, "", here("/console")), "\n")
+	for _, want := range []string{"socket,id=bells,path=/run/a,,b\n", fmt.Sprintf("ivshmem-doorbell,chardev=bells,vectors=%d", BellPeers)} {
+		if !strings.Contains(args, want) {
+			t.Errorf("no %q in\n%s", want, args)
+		}
+	}
+	if args := strings.Join((Spec{Name: "g1"}).args(QEMU{"/q"}, "", here("/console")), "\n"); strings.Contains(args, "ivshmem") {
+		t.Errorf("a doorbell without --bells:\n%s", args)
+	}
+}
+
 // With --net, the guests of one run share one Ethernet, each with its own address. Without --net,
 // guests have no network.
 func TestNet(t *testing.T) {
