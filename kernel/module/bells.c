@@ -212,8 +212,9 @@ ssize_t sgfs_bells_show(struct sgfs *fs, char *buf)
 	if (x)
 		kind = x->kind;
 	len = sysfs_emit(buf, "driver %s\nexchange %u\nnumber %u\nrings_sent %llu\n"
-			 "rings_received %llu\nrings_lost %llu\nsenders_muted %llu\n", kind,
-			 x ? x->number : 0, x ? x->id : 0, d->sent, d->rings, d->lost, d->muted);
+			 "rings_received %llu\nrings_lost %llu\nsenders_muted %llu\ncovered %d\n",
+			 kind, x ? x->number : 0, x ? x->id : 0, d->sent, d->rings, d->lost,
+			 d->muted, sg_doorbell_covers(&fs->vol));
 	len = sgfs_pairs_show(fs, kind, buf, len);
 	mutex_unlock(&sgfs_bells_lock);
 	return len;
