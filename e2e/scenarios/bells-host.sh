@@ -59,6 +59,7 @@ for system in host g1 g2; do echo "$system: $(told "$system" rings_lost) rings l
 step "a death"
 kill_guest g1
 start_guest g1
+put "$work/bells" /root/bells g1
 same "the next g1 rings the host" ivshmem "$(told g1 "slot_$(slot host)")"
 same "the host rings it" host "$(told host "slot_$(slot g1)")"
 on g1 'stargate-sem wait -t 60 bells-1' </dev/null & job=$!
