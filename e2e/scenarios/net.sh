@@ -22,6 +22,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
 compile netload
+gcc -static -O2 -std=gnu11 -Wall -Wextra -Werror -I"$root/kernel/core" -o "$work/netforge" \
+	"$root/e2e/programs/netforge.c" || fail "netforge.c does not compile"
 "$root/mk/build/module" "$SG_KERNEL" >"$work/built" 2>&1 || fail "the module: $(tail -n 5 "$work/built")"
 module=$root/build/module/$SG_KERNEL/stargate_net.ko
 
@@ -35,11 +37,11 @@ address() { echo "10.115.103.${1#g}"; }
 up() { at "$1" "stargate-net up sg0 --volume /mnt/sg --queues 2 --publish all ${2:-}"; }
 # awaits GUEST WHAT PATTERN: waits until the guest's routes match the pattern.
 awaits() {
-	at "$1" "for i in \$(seq 100); do ip route | grep -q '$3' && exit 0; sleep 0.1; done; ip route >&2; exit 1"
+	at "$1" "for i in \$(seq 200); do ip route | grep -q '$3' && exit 0; sleep 0.1; done; ip route >&2; exit 1"
 	passed "$2"
 }
 awaits_no() {
-	at "$1" "for i in \$(seq 100); do ip route | grep -q '$3' || exit 0; sleep 0.1; done; ip route >&2; exit 1"
+	at "$1" "for i in \$(seq 200); do ip route | grep -q '$3' || exit 0; sleep 0.1; done; ip route >&2; exit 1"
 	passed "$2"
 }
 both_routed() {
@@ -140,7 +142,35 @@ lives "the permission ends" 'stargate-net deny' 4
 awaits_no g1 "without permission no route stays" 'dev sg0 proto 115'
 at g2 'stargate-net allow'
 both_routed "permitted again"
-lives "a ring is forged" 'stargate-ring list --names | grep "^sgnet[.]" | xargs -n 1 stargate-ring reset' 4
+lives "all rings are reset" 'stargate-ring list --names | grep "^sgnet[.]" | xargs -n 1 stargate-ring reset' 4
+
+step "forged rings"
+put "$work/netforge" /root/netforge g1
+# forge KIND: changes all rings for two seconds, while both guests send.
+forge() {
+	local load
+	on g1 "/root/netload send 10.115.103.2 5000 100000000000 4" >"$work/load" 2>&1 </dev/null & load=$!
+	at g1 "stargate-ring list --names | grep '^sgnet[.]' | while read -r ring; do
+			/root/netforge /mnt/sg \$ring 2000 $1 & done; wait"
+	at g1 'pkill netload'
+	wait "$load" || true
+	at g1 '(setsid /root/netload serve 5000 >/dev/null 2>&1 </dev/null &)'
+}
+forge data
+[[ $(($(count g1 rx_malformed) + $(count g2 rx_malformed))) -gt 0 ]] ||
+	fail "no packet was malformed: $(at g1 'ethtool -S sg0'; at g2 'ethtool -S sg0')"
+passed "malformed packets are dropped and counted"
+forge words
+for guest in g1 g2; do
+	at "$guest" 'dmesg | grep -q "impossible positions"' || fail "$guest kept a peer with a forged ring"
+done
+passed "both systems ended the peer with forged positions"
+at g1 'ping -c 3 -i 0.2 -W 2 10.115.103.2 >/dev/null'
+passed "packets take the ordinary way, or the new rings"
+both_routed "after ten seconds at most, with new rings"
+streams "with new rings"
+
+step "the ordinary network takes over, continued"
 lives "the volume is unmounted" 'umount /mnt/sg' 4
 refuses "the device has ended with the mount" 'does not exist' g1 'ip link show sg0'
 at g1 'mount -t stargatefs /dev/pmem0 /mnt/sg'

@@ -141,13 +141,13 @@ static void sgn_peer_add(struct sgn *net, unsigned int slot, u32 incarnation, co
 	rcu_assign_pointer(net->peer[slot], p);
 }
 
-static void sgn_peer_remove(struct sgn *net, unsigned int slot)
+static void sgn_peer_remove(struct sgn *net, unsigned int slot, const char *why)
 {
 	struct net_device *dev = sgn_dev_get(net);
 	struct sgn_peer *p = sgn_peer_at(net, slot);
 
 	if (dev)
-		netdev_info(dev, "%s (slot %u) is no longer a peer\n", p->name, slot);
+		netdev_info(dev, "%.63s in slot %u is no peer any more: %s\n", p->name, slot, why);
 	/* routes first, so that packets take another way before the rings end */
 	sgn_address_forget(net, p, dev);
 	dev_put(dev);
@@ -176,13 +176,15 @@ static void sgn_peer_follow(struct sgn *net, unsigned int slot, u64 users)
 	char name[STARGATE_NAME_ROOM];
 	u32 incarnation = 0;
 	bool present = sgn_is_present(net, slot, users, &incarnation, name);
+	const char *why = present ? "it has begun anew" : "it has left, or has died";
 
 	if (p && (sgn_side_is_bad(p->rx) || sgn_side_is_bad(sgn_tx(p)))) {
 		net->shunned[slot] = (jiffies + SGN_SHUN) | 1;
 		present = false;
+		why = "a ring has impossible positions";
 	}
 	if (p && (!present || p->incarnation != incarnation)) {
-		sgn_peer_remove(net, slot);
+		sgn_peer_remove(net, slot, why);
 		p = NULL;
 	}
 	if (!p && present) {
@@ -308,6 +310,6 @@ void sgn_control_end(struct sgn *net)
 
 	for (slot = 0; slot < STARGATE_SLOTS; slot++)
 		if (sgn_peer_at(net, slot))
-			sgn_peer_remove(net, slot);
+			sgn_peer_remove(net, slot, "the device is removed");
 	stargate_permit_end(net->volume);
 }

@@ -12,6 +12,7 @@ BENCHES = {
     "copy": ("minutes", "copies that bypass this processor's caches, and copies through them"),
     "scale": ("minutes", "volumes of 1 TiB, 10^7 files, 64 systems in one process"),
     "fuse": ("1 min", "calls through stargatefs-fuse against a FUSE pass-through and tmpfs"),
+    "net": ("minutes", "traffic through a volume against virtio-net and loopback"),
     "sem": ("minutes", "shared semaphores against pthreads, System V, flock, NFS, a server"),
     "ring": ("30 s", "instructions of a record in a ring against two copies"),
     "atomic": ("20 min", "atomic writes against writes in place, copies of pages, ext4"),
@@ -20,7 +21,7 @@ BENCHES = {
     "all": ("hours", "the figures of docs/performance, one after the other"),
 }
 # The benchmarks of `all`, in their order.
-ALL = ["targets", "quick", "profile", "flushes", "copy", "scale", "sem", "ring", "peers"]
+ALL = ["targets", "quick", "profile", "flushes", "copy", "scale", "sem", "ring", "net", "peers"]
 
 FUZZERS = {
     "engine": ("SECONDS=60 each", "libFuzzer's targets in kernel/tests/fuzz (ONLY=)"),
