@@ -108,6 +108,19 @@ for guest in g1 g2; do at "$guest" 'ethtool -K sg0 tx on sg on tso on gso on gro
 streams "with all of them again"
 refused "an MTU larger than that is refused" 'mtu|argument' 'ip link set sg0 mtu 65521'
 
+step "IPv6"
+for guest in g1 g2; do at "$guest" "ip -6 address add fd77::${guest#g}/64 dev eth0 nodad"; done
+for guest in g1 g2; do
+	at "$guest" 'for i in $(seq 200); do ip -6 route | grep -q "^fd77::[12] dev sg0 proto 115" && exit 0; sleep 0.1; done; exit 1'
+done
+octets=$(count g2 rx_bytes)
+at g1 'ping -6 -c 3 -i 0.2 -W 2 -s 60000 fd77::2 >/dev/null'
+[[ $(($(count g2 rx_bytes) - octets)) -gt 180000 ]] || fail "packets took another way"
+passed "packets of 60,000 bytes arrive, with the addresses of the other interface"
+for guest in g1 g2; do at "$guest" "ip -6 address del fd77::${guest#g}/64 dev eth0"; done
+at g1 'for i in $(seq 200); do ip -6 route | grep -q "fd77::2 dev sg0" || exit 0; sleep 0.1; done; exit 1'
+passed "the route ends with the address"
+
 step "a false source"
 at g1 'ip address add 10.9.9.9/32 dev lo'
 spoofed=$(count g2 rx_spoofed)

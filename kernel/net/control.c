@@ -11,11 +11,21 @@
 
 #define SGN_CONTROL_MS	250
 #define SGN_SHUN	(10 * HZ)
+#define SGN_RETRY	(2 * HZ)	/* after rings could not be made: the volume may be full */
+#define SGN_NEWS	msecs_to_jiffies(20)	/* between runs that peers cause */
 #define SGN_NAME_ROOM	64
 
-void sgn_control_soon(struct sgn *net)
+void sgn_control_now(struct sgn *net)
 {
 	mod_delayed_work(sgn_wq, &net->control, 0);
+}
+
+/* The time does not depend on this call, so many calls do not delay the run. */
+void sgn_control_soon(struct sgn *net)
+{
+	unsigned long at = READ_ONCE(net->ran_at) + SGN_NEWS, now = jiffies;
+
+	mod_delayed_work(sgn_wq, &net->control, time_after(at, now) ? at - now : 0);
 }
 
 /* --- rings ------------------------------------------------------------------------------------ */
@@ -123,6 +133,12 @@ static struct sgn_peer *sgn_peer_at(const struct sgn *net, unsigned int slot)
 	return rcu_dereference_protected(net->peer[slot], true);
 }
 
+/* Do not make the slot a peer for some time. */
+static void sgn_shun(struct sgn *net, unsigned int slot, unsigned long time)
+{
+	net->shunned[slot] = (jiffies + time) | 1;
+}
+
 static void sgn_peer_add(struct sgn *net, unsigned int slot, u32 incarnation, const char *name)
 {
 	struct sgn_peer *p = kzalloc(sizeof(*p), GFP_KERNEL);
@@ -135,10 +151,12 @@ static void sgn_peer_add(struct sgn *net, unsigned int slot, u32 incarnation, co
 	spin_lock_init(&p->lock);
 	p->rx = sgn_side_make(net, incarnation);
 	if (!p->rx) {
+		sgn_shun(net, slot, SGN_RETRY);
 		kfree(p);
 		return;
 	}
 	rcu_assign_pointer(net->peer[slot], p);
+	WRITE_ONCE(net->present, net->present | BIT_ULL(slot));
 }
 
 static void sgn_peer_remove(struct sgn *net, unsigned int slot, const char *why)
@@ -151,6 +169,7 @@ static void sgn_peer_remove(struct sgn *net, unsigned int slot, const char *why)
 	/* routes first, so that packets take another way before the rings end */
 	sgn_address_forget(net, p, dev);
 	dev_put(dev);
+	WRITE_ONCE(net->present, net->present & ~BIT_ULL(slot));
 	RCU_INIT_POINTER(net->peer[slot], NULL);
 	synchronize_net();
 	sgn_tx_close(net, p);
@@ -179,7 +198,7 @@ static void sgn_peer_follow(struct sgn *net, unsigned int slot, u64 users)
 	const char *why = present ? "it has begun anew" : "it has left, or has died";
 
 	if (p && (sgn_side_is_bad(p->rx) || sgn_side_is_bad(sgn_tx(p)))) {
-		net->shunned[slot] = (jiffies + SGN_SHUN) | 1;
+		sgn_shun(net, slot, SGN_SHUN);
 		present = false;
 		why = "a ring has impossible positions";
 	}
@@ -293,6 +312,7 @@ void sgn_control(struct work_struct *work)
 	struct net_device *dev;
 	unsigned int slot;
 
+	WRITE_ONCE(net->ran_at, jiffies);
 	WRITE_ONCE(net->permitted, users);
 	for (slot = 0; slot < STARGATE_SLOTS; slot++)
 		sgn_peer_follow(net, slot, users);

@@ -28,7 +28,7 @@ static int sgn_open(struct net_device *dev)
 		sgn_queue_start(&net->queue[i]);
 	netif_tx_start_all_queues(dev);
 	WRITE_ONCE(net->up, true);
-	sgn_control_soon(net);
+	sgn_control_now(net);
 	return 0;
 }
 
@@ -43,7 +43,7 @@ static int sgn_stop(struct net_device *dev)
 	netif_tx_stop_all_queues(dev);
 	for (i = 0; i < net->nqueues; i++)
 		sgn_queue_stop(&net->queue[i]);
-	sgn_control_soon(net);
+	sgn_control_now(net);
 	return 0;
 }
 

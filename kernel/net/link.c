@@ -176,7 +176,7 @@ int sgn_newlink_common(struct net_device *dev, struct nlattr *data[],
 	}
 	dev->priv_destructor = sgn_destructor;
 	netif_carrier_off(dev);
-	sgn_control_soon(net);
+	sgn_control_now(net);
 	return 0;
 }
 

@@ -265,14 +265,14 @@ static int sgn_poll(struct napi_struct *napi, int budget)
 {
 	struct sgn_queue *q = container_of(napi, struct sgn_queue, napi);
 	struct sgn *net = q->net;
-	unsigned int slot;
+	u64 left = stargate_volume_alive(net->volume) ? READ_ONCE(net->present) : 0;
 	int done = 0;
 
 	sgn_add(q, SGN_RX_LOOKS, 1);
 	rcu_read_lock();
-	/* peers in turn: one that floods this queue gets a part of the budget only */
-	for (slot = 0; slot < STARGATE_SLOTS && stargate_volume_alive(net->volume); slot++) {
-		struct sgn_peer *p = rcu_dereference(net->peer[slot]);
+	/* a peer that floods this queue leaves at least one packet to each of the others */
+	for (; left; left &= left - 1) {
+		struct sgn_peer *p = rcu_dereference(net->peer[__ffs64(left)]);
 
 		if (p && q->index < p->rx->n)
 			done += sgn_receive(q, p, &p->rx->ring[q->index],

@@ -128,6 +128,8 @@ struct sgn_local {
 /**
  * struct sgn - a device's state, which ends after the device
  * @dev: NULL when the device is being unregistered.
+ * @present: one bit for each slot that has a peer.
+ * @ran_at: when the control ran last (jiffies).
  * @up: the device is up; @flushed: the kernel has removed the device's routes.
  * @permitted: the object of the permission is open.
  * @control: finds peers; @gone: removes the device, as the volume is about to be unmounted; @end:
@@ -143,6 +145,8 @@ struct sgn {
 	u32 ring_bytes;
 	u8 publish;
 	bool up, flushed, permitted;
+	u64 present;
+	unsigned long ran_at;
 	struct delayed_work control;
 	struct work_struct gone, end;
 	struct sgn_peer __rcu *peer[STARGATE_SLOTS];
@@ -209,7 +213,11 @@ void sgn_queue_hurry(struct sgn_queue *q, u64 now);
 
 /* control.c */
 void sgn_control(struct work_struct *work);
-/* Runs the control at once. Does not sleep. */
+/*
+ * Runs the control at once, or some milliseconds after its last run, as peers cause news. Neither
+ * sleeps.
+ */
+void sgn_control_now(struct sgn *net);
 void sgn_control_soon(struct sgn *net);
 /* Ends all peers; the control does not run any more. */
 void sgn_control_end(struct sgn *net);
