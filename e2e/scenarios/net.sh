@@ -184,6 +184,10 @@ both_routed "after ten seconds at most, with new rings"
 streams "with new rings"
 
 step "the ordinary network takes over, continued"
+lives "the mount becomes read-only" 'mount -o remount,ro /mnt/sg' 4
+awaits_no g2 "g2 has no route to a system that stores nothing" 'dev sg0 proto 115'
+at g1 'mount -o remount,rw /mnt/sg'
+both_routed "writable again"
 lives "the volume is unmounted" 'umount /mnt/sg' 4
 refuses "the device has ended with the mount" 'does not exist' g1 'ip link show sg0'
 at g1 'mount -t stargatefs /dev/pmem0 /mnt/sg'

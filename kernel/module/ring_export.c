@@ -125,9 +125,10 @@ void sgfs_uses_end(struct sgfs *fs)
 
 /* --- systems ---------------------------------------------------------------------------------- */
 
+/* A use does not keep the mount writable, as an open file would, so the module asks each time. */
 bool stargate_volume_alive(const struct stargate_volume *v)
 {
-	return sgfs_alive(v->fs->sb);
+	return sgfs_alive(v->fs->sb) && !sb_rdonly(v->fs->sb) && !READ_ONCE(v->fs->failed);
 }
 SGFS_EXPORT(stargate_volume_alive);
 

@@ -49,7 +49,10 @@ struct stargate_volume *stargate_volume_use(const char *path,
 /* The caller has closed all rings, and the object of stargate_permit(). */
 void stargate_volume_end(struct stargate_volume *v);
 
-/* Reports whether this system may store into the volume. Does not sleep. */
+/*
+ * Reports whether this system may store into the volume: it was not fenced, and the mount is
+ * writable. Does not sleep.
+ */
 bool stargate_volume_alive(const struct stargate_volume *v);
 unsigned int stargate_volume_slot(const struct stargate_volume *v);
 /* Returns the incarnation of this system, which no other system or life ever has. */

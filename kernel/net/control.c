@@ -93,7 +93,9 @@ static struct sgn_side *sgn_side_open(struct sgn *net, u32 peer)
 			break;
 		side->n++;
 	}
-	if (side->n && (!err || err == -ENOENT))
+	/* the peer may have closed its rings, and not yet removed them */
+	if (side->n && (!err || err == -ENOENT) &&
+	    stargate_ring_received(net->volume, &side->ring[0].mem))
 		return side;
 	sgn_side_close(net, side);
 	return NULL;
