@@ -434,15 +434,6 @@ int sgfs_settle_pause(struct sgfs *fs);	/* -EBUSY: settling does not end in time
 void sgfs_settle_resume(struct sgfs *fs);
 void sgfs_settle_end(struct sgfs *fs);		/* permanently */
 
-/* bells.c */
-void sgfs_bells_prepare(struct sgfs *fs);
-void sgfs_bells_start(struct sgfs *fs);
-void sgfs_bells_stop(struct sgfs *fs);
-ssize_t sgfs_bells_show(struct sgfs *fs, char *buf);
-
-/* ring_export.c: wait until other modules have ended their use of the volume. */
-void sgfs_uses_end(struct sgfs *fs);
-
 /* pin_recent.c: make an inode count as open for a second or two. Releasing may sleep. */
 void sgfs_kept_init(struct sgfs *fs);
 int sgfs_keep(struct inode *inode);
@@ -842,6 +833,9 @@ void sgfs_poison_end(struct sgfs *fs);
 bool sgfs_poison_met(struct sgfs *fs, u64 off, size_t len);
 ssize_t sgfs_poison_show(struct sgfs *fs, char *buf);
 int sgfs_poison_store(struct sgfs *fs, const char *text);
+
+/* ring_export.c: wait until other modules have ended their use of the volume. */
+void sgfs_uses_end(struct sgfs *fs);
 
 /* sysfs.c */
 int sgfs_sysfs_init(void);
