@@ -34,8 +34,9 @@ static uint64_t now_ms(void)
 
 static void forge_word(volatile uint64_t *page)
 {
-	static const unsigned int words[] = { SG_RING_WORD(SG_RING_TAIL), SG_RING_WORD(SG_RING_ROOM),
-		SG_RING_HEAD, SG_RING_FREED, SG_RING_SENT, SG_SEM_CELL_FIRST };
+	static const unsigned int words[] = {
+		SG_RING_WORD(SG_RING_TAIL), SG_RING_WORD(SG_RING_ROOM), SG_RING_HEAD,
+		SG_RING_FREED, SG_RING_SENT, SG_SEM_CELL_FIRST };
 	volatile uint64_t *at = page + words[any() % (sizeof(words) / sizeof(words[0]))];
 
 	*at = any() & 1 ? any() : *at + (any() & 0xffff) - 0x8000;
