@@ -80,7 +80,8 @@ type Config struct {
 
 // Limits.
 const (
-	fillsAtOnce = 2
+	fillsAtOnce = 4 // and one of each namespace
+	planLimit   = 5 * time.Minute
 	period      = 30 * time.Second
 	tellEvery   = 5 * time.Second
 	firstRetry  = 10 * time.Second
@@ -120,7 +121,7 @@ type Manager struct {
 	zone    Zone
 	show    Shower
 	cluster Cluster
-	slots   chan struct{} // has one element for each fill in progress
+	slots   *slots
 	ctx     context.Context
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -153,7 +154,7 @@ func New(config Config, z Zone, show Shower, of Cluster) *Manager {
 	}
 	ctx, stop := context.WithCancel(stargatectl.Changing(context.Background()))
 	return &Manager{
-		config: config, zone: z, show: show, cluster: of, slots: make(chan struct{}, fillsAtOnce), ctx: ctx, stop: stop,
+		config: config, zone: z, show: show, cluster: of, slots: newSlots(), ctx: ctx, stop: stop,
 		holds: map[string]*hold{}, fills: map[string]*filling{}, told: map[string]told{}, counts: map[key]*counts{},
 	}
 }

@@ -377,3 +377,27 @@ func TestSecret(t *testing.T) {
 		t.Errorf("it says %s", said)
 	}
 }
+
+// A namespace whose source is slow does not delay the data sets of another one.
+func TestTurns(t *testing.T) {
+	w := newWorld(t, pool.Gigabyte)
+	w.config.Wait = 50 * time.Millisecond
+	w.start()
+	slow := make(chan struct{})
+	w.server.set(func(s *server) { s.slow = slow })
+	for i := range fillsAtOnce {
+		name := fmt.Sprint("slow", i)
+		w.add("a", name, 1000)
+		wants(t, name, w.pod(name, "a", name), errkind.NotReady, "is being filled")
+	}
+	w.soon("the first one waits for the server", func() bool {
+		err := w.pod("0", "a", "slow0")
+		return err != nil && strings.Contains(err.Error(), "0 % of 1000 bytes")
+	})
+	w.server.set(func(s *server) { s.slow = nil })
+	w.add("b", "quick", 1000)
+	w.soon("another namespace's", func() bool { return w.pod("quick", "b", "quick") == nil })
+	wants(t, "the last one", w.pod("last", "a", "slow3"), errkind.NotReady, "it waits for its turn")
+	close(slow)
+	w.soon("the last one", func() bool { return w.pod("last", "a", "slow3") == nil })
+}

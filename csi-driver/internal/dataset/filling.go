@@ -109,7 +109,7 @@ func (f *filling) state() (phase, words string, s fill.State) {
 	case f.failedLocked():
 		return v1alpha1.Failed, f.err.Error(), s
 	case !f.begun:
-		return v1alpha1.Filling, "the driver asks the source for its files", fill.State{}
+		return v1alpha1.Filling, "it waits for its turn, or for the source's list of files", fill.State{}
 	}
 	return v1alpha1.Filling, s.String(), s
 }
@@ -168,12 +168,11 @@ func (m *Manager) fillUntil(ctx context.Context, d *v1alpha1.StargateDataset, f 
 
 // try makes one try.
 func (m *Manager) try(ctx context.Context, d *v1alpha1.StargateDataset, f *filling) error {
-	select {
-	case m.slots <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	end, err := m.slots.take(ctx, d.Namespace)
+	if err != nil {
+		return err
 	}
-	defer func() { <-m.slots }()
+	defer end()
 	src, plan, err := m.plan(ctx, d)
 	if err != nil {
 		return err
@@ -189,6 +188,7 @@ func (m *Manager) try(ctx context.Context, d *v1alpha1.StargateDataset, f *filli
 		m.mu.Unlock()
 		return nil
 	}
+	f.progress.Begin(plan.Bytes)
 	f.start()
 	m.cluster.Event(d, false, "Filling", "node "+m.config.Node+" fills a copy")
 	ended := m.follow(ctx, d)
@@ -213,6 +213,8 @@ func (m *Manager) plan(ctx context.Context, d *v1alpha1.StargateDataset) (fill.S
 	if err != nil {
 		return nil, fill.Plan{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, planLimit)
+	defer cancel()
 	files, err := src.Files(ctx)
 	if err != nil {
 		return nil, fill.Plan{}, err

@@ -29,11 +29,13 @@ const (
 
 // Limits of a request.
 const (
-	Stall    = 30 * time.Second // the longest time without a byte
+	Stall    = 30 * time.Second // the longest time without leastStep bytes
 	Tries    = 5                // requests for one range that bring no byte, in a row
 	firstGap = 200 * time.Millisecond
 	mostGap  = 10 * time.Second
 	sealed   = 256 // files that one program seals
+	// A source that sends fewer bytes within Stall would keep the node from other fills.
+	leastStep = 64 << 10
 )
 
 // stateDir has the files that are not complete, and the plan for which they are.
@@ -96,7 +98,7 @@ type run struct {
 func Run(ctx context.Context, config Config) error {
 	r := &run{Config: config.complete(), sums: map[string]string{}}
 	r.buffers.New = func() any { b := make([]byte, bufBytes); return &b }
-	r.Progress.begin(r.Plan.Bytes)
+	r.Progress.Begin(r.Plan.Bytes)
 	resumed, err := r.begin()
 	if err != nil {
 		return fmt.Errorf("the data set's volume: %w", err)

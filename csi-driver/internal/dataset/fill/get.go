@@ -50,9 +50,9 @@ func (r *run) get(ctx context.Context, j job) error {
 func (r *run) once(ctx context.Context, p *part, from, n int64) (got int64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silent := time.AfterFunc(r.Stall, func() { cancel(fmt.Errorf("the source sent nothing for %s", r.Stall)) })
+	silent := time.AfterFunc(r.Stall, func() { cancel(fmt.Errorf("the source sent less than %d bytes in %s", leastStep, r.Stall)) })
 	defer silent.Stop()
-	from0 := from
+	from0, step := from, 0
 	body, err := r.Source.Open(ctx, p.of, from, n)
 	if err != nil {
 		return 0, cause(ctx, err)
@@ -62,7 +62,12 @@ func (r *run) once(ctx context.Context, p *part, from, n int64) (got int64, err 
 	defer r.buffers.Put(buf)
 	for n > 0 {
 		b := (*buf)[:min(int64(len(*buf)), n)]
-		k, rerr := readSome(body, b, func() { silent.Reset(r.Stall) })
+		k, rerr := readSome(body, b, func(n int) {
+			if step += n; step >= leastStep {
+				step = 0
+				silent.Reset(r.Stall)
+			}
+		})
 		if k > 0 {
 			if _, err := p.data.WriteAt(b[:k], from); err != nil {
 				return from - from0, Final(err)
@@ -84,13 +89,13 @@ func (r *run) once(ctx context.Context, p *part, from, n int64) (got int64, err 
 
 // readSome reads until the buffer is full, because large stores keep the file's memory in large
 // pieces.
-func readSome(from io.Reader, b []byte, each func()) (n int, err error) {
+func readSome(from io.Reader, b []byte, each func(n int)) (n int, err error) {
 	for n < len(b) && err == nil {
 		var k int
 		k, err = from.Read(b[n:])
 		n += k
 		if k > 0 {
-			each()
+			each(k)
 		}
 	}
 	return n, err

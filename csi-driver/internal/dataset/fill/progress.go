@@ -30,7 +30,8 @@ type State struct {
 	Left        time.Duration // 0: unknown
 }
 
-func (p *Progress) begin(total int64) {
+// Begin sets the number of bytes of a run.
+func (p *Progress) Begin(total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.total, p.done, p.samples = total, 0, nil
