@@ -3,4 +3,4 @@
 # A copy is removed while pods have it.
 # file: csi-driver/internal/dataset/room.go
 # test: internal/dataset/TestRemoval
-s/n > 0 || err != nil/err != nil/
+s/n > 0 || err != nil/n > 1000 || err != nil/

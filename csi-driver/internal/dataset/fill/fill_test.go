@@ -127,7 +127,7 @@ func planOf(t *testing.T, s Source, tree string) Plan {
 
 // small makes ranges and delays small.
 func (p *place) small(s Source, plan Plan) Config {
-	return Config{Root: p.root, Source: s, Plan: plan, Chunk: 64 * kib, Gap: time.Millisecond, Stall: time.Second}
+	return Config{Root: p.root, Source: s, Plan: plan, Chunk: 64 * kib, Gap: time.Millisecond, Stall: 5 * time.Second}
 }
 
 // left lists the files of a place.

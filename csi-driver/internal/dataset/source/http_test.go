@@ -81,7 +81,7 @@ func filled(t *testing.T, s fill.Source, tree string) (dir string, err error) {
 	}
 	defer root.Close()
 	return dir, fill.Run(context.Background(), fill.Config{
-		Root: root, Source: s, Plan: plan, Chunk: 64 << 10, Gap: time.Millisecond, Stall: 200 * time.Millisecond, Tries: 3,
+		Root: root, Source: s, Plan: plan, Chunk: 64 << 10, Gap: time.Millisecond, Stall: time.Second, Tries: 3,
 	})
 }
 
@@ -200,7 +200,7 @@ func TestHostileServers(t *testing.T) {
 			}
 			return n == 2
 		}, ""},
-		{"it stalls", always(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), "in 200ms"},
+		{"it stalls", always(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), "in 1s"},
 		{"it cuts", always(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "65536")
 			files{"/f": b}.ServeHTTP(cutting{w, 1000}, r)
