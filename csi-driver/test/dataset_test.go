@@ -111,8 +111,19 @@ func (n *node) datasetRequest(pod, name string) *csi.NodePublishVolumeRequest {
 	}
 }
 
-// withDatasets lets the node have data sets, which a server in this process has.
-func (n *node) withDatasets() (*shelf, *atomic.Int64, func(b []byte) string) {
+// simple returns a data set like that of the page, for machines without the page.
+func simple(_ testing.TB, server string) (v1alpha1.StargateDataset, map[string]string) {
+	d := v1alpha1.StargateDataset{}
+	d.Namespace, d.Name, d.UID = "models", "llama", "0b5e55ed-0000-4000-8000-00000000beef"
+	d.Spec = v1alpha1.Spec{Size: "1Gi", Source: v1alpha1.Source{HTTP: &v1alpha1.HTTP{List: server + "/m/SHA256SUMS"}}}
+	return d, map[string]string{"dataset": "llama"}
+}
+
+// withDatasets lets the node have a data set, whose file a server in this process has. It returns
+// the number of ranges that the server has sent, and a function that adds the data set with a file.
+func (n *node) withDatasets(
+	of func(t testing.TB, server string) (v1alpha1.StargateDataset, map[string]string),
+) (*shelf, *atomic.Int64, func(b []byte) string) {
 	n.t.Helper()
 	all := &shelf{objects: map[string]v1alpha1.StargateDataset{}, status: map[string]*v1alpha1.NodeStatus{}}
 	files, sent := map[string][]byte{}, &atomic.Int64{}
@@ -132,7 +143,7 @@ func (n *node) withDatasets() (*shelf, *atomic.Int64, func(b []byte) string) {
 	n.config.Datasets.Enabled, n.config.Datasets.Hosts = true, []string{"127.0.0.1"}
 	n.config.Datasets.Grace, n.config.Datasets.Wait, n.config.Datasets.Period = time.Hour, time.Minute, 200*time.Millisecond
 	return all, sent, func(b []byte) string {
-		d, attributes := example(n.t, server.URL)
+		d, attributes := of(n.t, server.URL)
 		list := strings.TrimPrefix(d.Spec.Source.HTTP.List, server.URL)
 		sum := sha256.Sum256(b)
 		files[path.Join(path.Dir(list), "weights/-model.bin")] = b
@@ -149,12 +160,9 @@ func (n *node) withDatasets() (*shelf, *atomic.Int64, func(b []byte) string) {
 func TestFUSEDataset(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.keep()
-	all, sent, add := n.withDatasets()
+	all, sent, add := n.withDatasets(example)
 	stop := n.start()
-	content := make([]byte, 40*mib+123)
-	for i := range content {
-		content[i] = byte(i*7 + i>>8*13 + i>>16)
-	}
+	content := model()
 	name := add(content)
 	pods := []string{"a", "b", "c"}
 	var calls sync.WaitGroup
@@ -221,6 +229,15 @@ func TestFUSEDataset(t *testing.T) {
 		t.Errorf("left: %q", rest)
 	}
 	stop()
+}
+
+// model returns the content of a file of three ranges.
+func model() []byte {
+	content := make([]byte, 40*mib+123)
+	for i := range content {
+		content[i] = byte(i*7 + i>>8*13 + i>>16)
+	}
+	return content
 }
 
 // sameInPods checks the file of the data set in pods.

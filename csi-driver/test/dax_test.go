@@ -215,6 +215,57 @@ func TestDAXPods(t *testing.T) {
 	n.nothingLeft()
 }
 
+// Pods that name a data set share the pages of one copy, which the module has sealed. The next driver
+// offers this copy, and it goes with its data set.
+func TestDAXDataset(t *testing.T) {
+	n := newDAXNode(t)
+	all, sent, add := n.withDatasets(simple)
+	stop := n.start()
+	content := model()
+	name := add(content)
+	for _, pod := range []string{"a", "b"} {
+		if _, err := n.NodePublishVolume(background, n.datasetRequest(pod, name)); err != nil {
+			t.Fatalf("pod %s: %v", pod, err)
+		}
+		if err := os.WriteFile(n.inPod(pod, "x"), nil, 0o644); !errors.Is(err, unix.EROFS) {
+			t.Errorf("pod %s writes: %v", pod, err)
+		}
+		f, err := os.Open(n.inPod(pod, "weights/-model.bin"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := unix.Mmap(int(f.Fd()), 0, len(content), unix.PROT_READ, unix.MAP_SHARED)
+		if err != nil || !bytes.Equal(b, content) {
+			t.Errorf("pod %s maps %d bytes, %v", pod, len(b), err)
+		}
+		if err == nil {
+			err = unix.Munmap(b)
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	n.sealedInVolume()
+	if left := n.left(); len(left) != 1 || sent.Load() != 3 { // three ranges
+		t.Errorf("%d ranges, volumes %q", sent.Load(), left)
+	}
+	stop()
+	stop = n.start()
+	if _, err := n.NodePublishVolume(background, n.datasetRequest("c", name)); err != nil || sent.Load() != 3 {
+		t.Fatalf("the next driver: %v, %d ranges", err, sent.Load())
+	}
+	n.sameInPods(content, "a", "b", "c")
+	all.forget("models/" + name)
+	for _, pod := range []string{"a", "b", "c"} {
+		n.unpublish(n.datasetRequest(pod, "").VolumeId, pod)
+	}
+	for end := time.Now().Add(time.Minute); len(n.left()) > 0 && time.Now().Before(end); {
+		time.Sleep(100 * time.Millisecond)
+	}
+	stop()
+	n.nothingLeft()
+}
+
 // The module decides whether a process may open a volume's memory. Without VMs, it always refuses.
 // With VMs, a member of QEMU's group can open the memory only through the mount of a VM's pod. If a
 // volume was staged before the driver knew VMs, the driver protects it when it publishes the volume

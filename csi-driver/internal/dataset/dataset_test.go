@@ -223,7 +223,7 @@ func TestRemoval(t *testing.T) {
 
 // Under pressure, the copy that was not used for the longest time goes, and never one with pods.
 func TestPressure(t *testing.T) {
-	w := newWorld(t, 110*mib) // four copies of 26 MiB
+	w := newWorld(t, 70*mib) // four copies of 16 MiB
 	for i, name := range []string{"one", "two", "three", "four"} {
 		w.add("a", name, 1000+i)
 		w.runs(name, "a", name)
@@ -247,7 +247,7 @@ func TestPressure(t *testing.T) {
 	}
 	w.mu.Unlock()
 	w.runs("one again", "a", "one")
-	w.add("a", "large", int(90*mib))
+	w.add("a", "large", int(60*mib))
 	wants(t, "no room", w.pod("large", "a", "large"), errkind.NoSpace, "data set a/large cannot be filled on node n1")
 	if w.shelf.at[w.target("one")] == "" || w.shelf.at[w.target("five")] == "" {
 		t.Error("a copy with pods was removed")
@@ -258,16 +258,16 @@ func TestPressure(t *testing.T) {
 // makes room for another one of the same namespace.
 func TestQuotas(t *testing.T) {
 	w := newWorld(t, pool.Gigabyte)
-	w.config.NamespaceQuota, w.config.NodeQuota = 30*mib, 60*mib
+	w.config.NamespaceQuota, w.config.NodeQuota = 20*mib, 36*mib
 	w.start()
 	w.add("a", "one", 1000)
 	w.add("a", "two", 1000)
 	w.add("b", "three", 1000)
 	w.add("c", "four", 1000)
 	w.runs("1", "a", "one")
-	wants(t, "a second one", w.pod("2", "a", "two"), errkind.NoSpace, "its quota is 31457280")
+	wants(t, "a second one", w.pod("2", "a", "two"), errkind.NoSpace, "its quota is 20971520")
 	w.runs("3", "b", "three")
-	wants(t, "a third one", w.pod("4", "c", "four"), errkind.NoSpace, "the quota is 62914560")
+	wants(t, "a third one", w.pod("4", "c", "four"), errkind.NoSpace, "the quota is 37748736")
 	w.ends("1")
 	w.soon("room", func() bool { return w.pod("2", "a", "two") == nil })
 	if got := w.copies(); got != 2 {

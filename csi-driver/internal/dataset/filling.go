@@ -272,10 +272,12 @@ func (m *Manager) follow(ctx context.Context, d *v1alpha1.StargateDataset) (end 
 	return func() { cancel(); <-done }
 }
 
-// overhead returns the size of a volume for files: the file system needs memory for itself.
-func overhead(plan fill.Plan) int64 {
-	const base, each = int64(24) << 20, int64(16) << 10
-	return pool.RoundUp(max(plan.Bytes+plan.Bytes/64+int64(len(plan.Files))*each+base, pool.MinVolume), pool.Extent)
+// sizeFor returns the size of a volume for files. The index of a file takes a page of 4 KiB for each
+// 2 MiB, and twice of that is reserved. The last page of a file is not full, and readers reserve
+// pages that they do not use.
+func sizeFor(plan fill.Plan) int64 {
+	const base, each, index = int64(12) << 20, int64(8) << 10, 256
+	return pool.RoundUp(max(plan.Bytes+plan.Bytes/index+int64(len(plan.Files))*each+base, pool.MinVolume), pool.Extent)
 }
 
 // volumeFor returns the volume for a version of a data set, which an earlier try may have made. The
@@ -298,7 +300,7 @@ func (m *Manager) volumeFor(ctx context.Context, d *v1alpha1.StargateDataset, pl
 	if err := m.unmount(ctx, name); err != nil {
 		return nil, err
 	}
-	v, err := m.make(ctx, d, name, overhead(plan))
+	v, err := m.make(ctx, d, name, sizeFor(plan))
 	if err != nil {
 		return nil, err
 	}

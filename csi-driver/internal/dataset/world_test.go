@@ -311,6 +311,8 @@ func (w *world) runs(pod, namespace, name string) {
 	if got, err := os.ReadFile(filepath.Join(w.target(pod), "m", name)); err != nil || !bytes.Equal(got, want) {
 		w.t.Errorf("pod %s: %d bytes, %v; should be %d", pod, len(got), err, len(want))
 	}
+	w.shelf.mu.Lock()
+	defer w.shelf.mu.Unlock()
 	if !w.shelf.ro[w.target(pod)] {
 		w.t.Errorf("pod %s can write", pod)
 	}
