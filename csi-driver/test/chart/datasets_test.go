@@ -113,8 +113,8 @@ func refusalsOfSchema(t *testing.T, object string) []string {
 	for _, e := range validation.ValidateCustomResource(nil, o, validator) {
 		said = append(said, e.Error())
 	}
-	validator := cel.NewValidator(structural, true, celconfig.PerCallLimit)
-	errs, _ := validator.Validate(context.Background(), nil, structural, o, nil, celconfig.RuntimeCELCostBudget)
+	rules := cel.NewValidator(structural, true, celconfig.PerCallLimit)
+	errs, _ := rules.Validate(context.Background(), nil, structural, o, nil, celconfig.RuntimeCELCostBudget)
 	for _, e := range errs {
 		said = append(said, e.Error())
 	}

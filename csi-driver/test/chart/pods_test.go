@@ -137,7 +137,7 @@ func TestNetwork(t *testing.T) {
 		"dax":     {2, []int32{443, 6443, 8443, 16443, 53, 53, 5353, 5353}},
 		"sidecar": {4, []int32{7443, 443, 53, 53, 5353, 5353}},
 		// The driver fetches data sets from port 5000, too; the resizer does not.
-		"datasets": {2, []int32{443, 6443, 8443, 16443, 53, 53, 5353, 5353, 5000}},
+		"datasets": {3, []int32{443, 6443, 8443, 16443, 53, 53, 5353, 5353, 5000}},
 	} {
 		r := rendered(t, name)
 		var wanted []intstr.IntOrString
