@@ -18,7 +18,8 @@ type Datasets struct {
 
 // NewDatasets returns a collector that reads the states at each scrape.
 func NewDatasets(states func() []dataset.State) *Datasets {
-	of := func(name, help string) *prometheus.Desc { return desc("dataset_"+name, help, "namespace", "dataset") }
+	// Prometheus would rename a label with the name namespace: it is also one of the scraped pod.
+	of := func(name, help string) *prometheus.Desc { return desc("dataset_"+name, help, "dataset") }
 	return &Datasets{
 		states:   states,
 		ready:    of("ready", "1: the node has a complete copy of the data set."),
@@ -46,15 +47,15 @@ func (c *Datasets) Describe(ch chan<- *prometheus.Desc) {
 // Collect reads the states and sends the metrics.
 func (c *Datasets) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range c.states() {
-		labels := []string{s.Namespace, s.Name}
+		name := s.Namespace + "/" + s.Name
 		for d, n := range map[*prometheus.Desc]int64{
 			c.ready: truth(s.Phase == v1alpha1.Ready), c.bytes: s.Bytes, c.total: s.TotalBytes,
 			c.rate: s.BytesPerSecond, c.left: s.SecondsLeft, c.pods: s.Pods,
 		} {
-			ch <- gauge(d, n, labels...)
+			ch <- gauge(d, n, name)
 		}
 		for d, n := range map[*prometheus.Desc]int64{c.fills: s.Fills, c.failures: s.Failures} {
-			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), name)
 		}
 	}
 }

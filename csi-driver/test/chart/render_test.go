@@ -139,7 +139,8 @@ var renderings = map[string]settings{
 		"storageClasses[0].parameters.alignment=1Gi",
 		"sidecars.resizer.enabled=false", "driverName=other.example",
 		"image.digest=sha256:"+strings.Repeat("0", 64), "imagePullSecrets[0].name=secret"),
-	"monitored": set("zone.kind=dax", "kubevirt.enabled=true", "metrics.podMonitor.enabled=true", "metrics.rules.enabled=true", "driverName=other.example"),
+	"monitored": set("zone.kind=dax", "datasets.enabled=true", "kubevirt.enabled=true", "metrics.podMonitor.enabled=true",
+		"metrics.rules.enabled=true", "driverName=other.example"),
 	// Without quotes, YAML parses digits as a number.
 	"gone": texts("goneZones={0123456789abcdef,1111222233334444}"),
 	"suid": set("allowSuidDev=true", "storageClasses[0].name=a", "storageClasses[0].mountOptions[0]=suid"),
