@@ -215,8 +215,8 @@ func TestDAXPods(t *testing.T) {
 	n.nothingLeft()
 }
 
-// Pods that name a data set share the pages of one copy, which the module has sealed. The next driver
-// offers this copy, and it goes with its data set.
+// Pods that name a data set share the pages of one copy, which the module has sealed. The next
+// driver offers this copy, and it goes with its data set.
 func TestDAXDataset(t *testing.T) {
 	n := newDAXNode(t)
 	all, sent, add := n.withDatasets(simple)

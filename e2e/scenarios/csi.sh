@@ -18,7 +18,8 @@ source "$(dirname "$0")/../lib/scenario.sh"
 source "$(dirname "$0")/../lib/csi.sh"
 
 holds "a zone is made" "stargatectl zone create sm /dev/pmem0"
-dax_tests Pods Dataset Region Readers Fenced OnePod ManualChanges Capacity Swept Reserve Outside Many
+dax_tests Pods Dataset Region Readers Fenced OnePod
+dax_tests ManualChanges Capacity Swept Reserve Outside Many
 
 # cut_power SECONDS: cuts the power SECONDS after three calls have begun.
 cut_power() {

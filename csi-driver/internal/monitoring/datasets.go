@@ -18,7 +18,7 @@ type Datasets struct {
 
 // NewDatasets returns a collector that reads the states at each scrape.
 func NewDatasets(states func() []dataset.State) *Datasets {
-	// Prometheus would rename a label with the name namespace: it is also one of the scraped pod.
+	// Prometheus would rename a label with the name namespace, which the scraped pod has, too.
 	of := func(name, help string) *prometheus.Desc { return desc("dataset_"+name, help, "dataset") }
 	return &Datasets{
 		states:   states,
