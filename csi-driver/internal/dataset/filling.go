@@ -272,9 +272,9 @@ func (m *Manager) follow(ctx context.Context, d *v1alpha1.StargateDataset) (end 
 	return func() { cancel(); <-done }
 }
 
-// sizeFor returns the size of a volume for files. The index of a file takes a page of 4 KiB for each
-// 2 MiB, and twice of that is reserved. The last page of a file is not full, and readers reserve
-// pages that they do not use.
+// sizeFor returns the size of a volume for files. The index of a file takes a page of 4 KiB for
+// each 2 MiB, and sizeFor adds twice as much. The last page of a file is not full, and readers
+// reserve pages that they do not use.
 func sizeFor(plan fill.Plan) int64 {
 	const base, each, index = int64(12) << 20, int64(8) << 10, 256
 	return pool.RoundUp(max(plan.Bytes+plan.Bytes/index+int64(len(plan.Files))*each+base, pool.MinVolume), pool.Extent)
