@@ -217,6 +217,7 @@ struct sgfs_bells {
  * @counts: statistics
  * @volumes: in the list of volumes that get reports of bad pages (poison.c)
  * @bad: removes mappings that show bad pages, and after damage those that allow stores
+ * @uses: by other modules (ring_export.c)
  * @units: memory for units of atomic writes, or NULL (file_atomic.c)
  */
 struct sgfs {
@@ -263,6 +264,7 @@ struct sgfs {
 	struct sgfs_counts __percpu *counts;
 	struct list_head volumes;
 	struct work_struct bad;
+	struct list_head uses;
 	void *units[SGFS_UNITS];
 };
 
@@ -833,6 +835,12 @@ void sgfs_poison_end(struct sgfs *fs);
 bool sgfs_poison_met(struct sgfs *fs, u64 off, size_t len);
 ssize_t sgfs_poison_show(struct sgfs *fs, char *buf);
 int sgfs_poison_store(struct sgfs *fs, const char *text);
+
+/* bells.c */
+void sgfs_bells_prepare(struct sgfs *fs);
+void sgfs_bells_start(struct sgfs *fs);
+void sgfs_bells_stop(struct sgfs *fs);
+ssize_t sgfs_bells_show(struct sgfs *fs, char *buf);
 
 /* ring_export.c: wait until other modules have ended their use of the volume. */
 void sgfs_uses_end(struct sgfs *fs);

@@ -287,8 +287,8 @@ static int atomic_commit(struct atomic *w)
 	set_words(w, tx);
 	err = err ?: sg_log_place(tx, &w->log);
 	if (!err) {
-		tx->only_record = !w->fills && !w->replacing && !w->zeroed &&
-				  sg_log_is_inside(&w->log);
+		if (!w->zeroed && sg_log_is_inside(&w->log))
+			sg_tx_plain(tx);
 		sg_count(&tx->stat.atomic_replaced, (u64)whole_pages(w) << SG_PAGE_SHIFT);
 		sg_count(&tx->stat.atomic_logged, w->log.bytes);
 		err = sg_tx_commit(tx);

@@ -89,7 +89,6 @@ static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int
 	tx->split = 0;
 	tx->redo = NULL;
 	tx->nlog = 0;
-	tx->only_record = false;
 	/* a fenced system does not have the area: another system may use it */
 	SG_ASSERT(tx->err || !sg_load64(&tx->a->head));
 	return tx;

@@ -77,11 +77,6 @@ struct sg_tx {
 	u64 fresh_ino, fresh_ino_off;	/* records that the inode file gains with this commit */
 	const struct sg_redo *redo;	/* or NULL */
 	unsigned int nlog;		/* words of its log */
-	/*
-	 * The caller has stored nothing outside of the record that must be durable before it, so
-	 * the commit leaves out its first fence.
-	 */
-	bool only_record;
 	struct sg_counters stat;
 	/* padding: another thread uses the next struct, so they share no cache line */
 	u64 apart[8];
