@@ -3,4 +3,4 @@
 # The size may reach memory before the zeroed bytes that it covers.
 # file: kernel/core/data/atomic.c
 # test: crash_atomic_test
-s/ \&\& !w->zeroed \&\&$/ \&\&/
+s/^\t\tif (!w->zeroed \&\& sg_log_is_inside(&w->log))$/\t\tif (sg_log_is_inside(\&w->log))/
