@@ -4,7 +4,7 @@
 # Write-back of cache lines (flush=): what the device says, what the option says, and what
 # stargatectl and sysfs show. Files stay intact in each mode.
 #
-# rig: --size 64M
+# rig: --size 64M --pages --mem 1G
 # maps: inside
 # shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh

@@ -5,7 +5,8 @@
  * if the memory is lost with the power anyway.
  *
  * The device says whether its caches persist: the platform reports it in the NFIT, and an
- * administrator can change it (DEVICE/dax/write_cache in sysfs). No device says that its memory is
+ * administrator can change it (DEVICE/dax/write_cache in sysfs). A namespace without struct pages
+ * cannot be asked, because its driver does not offer it for DAX. No device says that its memory is
  * DRAM: memmap= reserves both DRAM and old NVDIMMs. So only the option flush=never skips the
  * write-back there. The bytes of DRAM survive a warm reset, but caches may not.
  */
