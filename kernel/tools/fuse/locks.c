@@ -71,28 +71,49 @@ static bool same_owner(const struct kept_lock *a, const struct kept_lock *b)
 	return a->id == b->id && a->owner == b->owner && a->kind == b->kind;
 }
 
-/* Removes @range from the locks of its owner. Up to two parts of each lock remain. */
+/*
+ * Removes an entry, by moving the last one there. If the server ends meanwhile, the entry has no
+ * node, or the last one occurs twice: the next server ignores both.
+ */
+static void table_remove(u64 i)
+{
+	struct inherited *k = fs.kept;
+	struct kept_lock moved = k->lock[k->locks - 1];
+	u64 id = moved.id;
+
+	__atomic_store_n(&k->lock[i].id, 0, __ATOMIC_SEQ_CST);
+	moved.id = 0;
+	k->lock[i] = moved;
+	__atomic_store_n(&k->lock[i].id, id, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&k->locks, k->locks - 1, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * Removes @range from the locks of its owner. Up to two parts of each lock remain. If the server
+ * ends meanwhile, the table has them: the part behind the range is added before the lock ends in
+ * front of it.
+ */
 static void table_cut(const struct kept_lock *range)
 {
 	struct inherited *k = fs.kept;
+	struct kept_lock *l, rest;
 	u64 i = 0;
 
 	while (i < k->locks) {
-		struct kept_lock l = k->lock[i], rest = l;
-
-		if (!same_owner(&l, range) || l.last < range->start || range->last < l.start) {
+		l = &k->lock[i];
+		if (!same_owner(l, range) || l->last < range->start || range->last < l->start) {
 			i++;
-			continue;
+		} else if (l->start < range->start) {
+			rest = *l;
+			rest.start = range->last + 1;
+			if (range->last < l->last)
+				table_add(&rest);
+			__atomic_store_n(&l->last, range->start - 1, __ATOMIC_SEQ_CST);
+		} else if (range->last < l->last) {
+			__atomic_store_n(&l->start, range->last + 1, __ATOMIC_SEQ_CST);
+		} else {
+			table_remove(i);
 		}
-		k->lock[i] = k->lock[k->locks - 1];
-		k->locks--;
-		rest.last = range->start - 1;
-		if (l.start < range->start)
-			table_add(&rest);
-		rest = l;
-		rest.start = range->last + 1;
-		if (range->last < l.last)
-			table_add(&rest);
 	}
 }
 
@@ -215,7 +236,7 @@ static bool next_behind(u64 id, u64 *at, struct kept_lock *l)
 	pthread_mutex_lock(&table_lock);
 	for (; *at < k->locks && !found; (*at)++) {
 		*l = k->lock[*at];
-		found = l->behind && (!id || l->id == id);
+		found = l->behind && l->id && (!id || l->id == id);
 	}
 	pthread_mutex_unlock(&table_lock);
 	return found;
@@ -726,6 +747,9 @@ void locks_start(void)
 	struct kept_wait *w;
 	u64 i;
 
+	for (i = k->locks; i--;)
+		if (!k->lock[i].id)	/* the last server was removing it */
+			table_remove(i);
 	for (i = 0; i < k->locks; i++)
 		k->lock[i].behind = 1;
 	any_behind = k->locks;
