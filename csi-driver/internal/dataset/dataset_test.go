@@ -401,3 +401,23 @@ func TestTurns(t *testing.T) {
 	close(slow)
 	w.soon("the last one", func() bool { return w.pod("last", "a", "slow3") == nil })
 }
+
+// A list of the API server may be older than a data set. The node then keeps the copy.
+func TestOldList(t *testing.T) {
+	w := newWorld(t, pool.Gigabyte)
+	w.add("a", "model", 1000)
+	w.runs("1", "a", "model")
+	w.ends("1")
+	w.catalog.old = true
+	w.look()
+	if got := w.copies(); got != 1 {
+		t.Errorf("%d copies", got)
+	}
+	w.catalog.mu.Lock()
+	delete(w.catalog.objects, "a/model")
+	w.catalog.mu.Unlock()
+	w.look()
+	if got := w.copies(); got != 0 {
+		t.Errorf("%d copies are left", got)
+	}
+}

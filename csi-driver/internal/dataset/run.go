@@ -54,6 +54,9 @@ func (m *Manager) Look(ctx context.Context) error {
 	for i := range all {
 		by[string(all[i].UID)] = &all[i]
 	}
+	if err := m.confirm(ctx, by); err != nil {
+		return errors.Join(append(failed, err)...)
+	}
 	m.endFills(by)
 	failed = append(failed, m.removeOld(ctx, by), m.relieve(ctx))
 	for _, d := range by {
@@ -95,6 +98,39 @@ func (m *Manager) lookAtCopies(ctx context.Context) error {
 		m.mu.Unlock()
 	}
 	return errors.Join(failed...)
+}
+
+// known returns the data sets with which this node has to do, by their UIDs.
+func (m *Manager) known() map[string]key {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := map[string]key{}
+	for _, h := range m.holds {
+		all[h.UID] = key{h.Namespace, h.Name}
+	}
+	for uid, f := range m.fills {
+		all[uid] = f.key
+	}
+	return all
+}
+
+// confirm reads the data sets again that the list does not have. The list may be older than a pod
+// that has just named a data set. A copy without a record belongs to no data set.
+func (m *Manager) confirm(ctx context.Context, by map[string]*v1alpha1.StargateDataset) error {
+	for uid, of := range m.known() {
+		if by[uid] != nil || of.name == "" {
+			continue
+		}
+		d, err := m.cluster.Dataset(ctx, of.namespace, of.name)
+		switch {
+		case errkind.Is(err, errkind.NotFound):
+		case err != nil:
+			return err
+		case string(d.UID) == uid:
+			by[uid] = d
+		}
+	}
+	return nil
 }
 
 // endFills ends the fills of data sets that no longer exist, or that name other contents now.
@@ -242,17 +278,8 @@ type State struct {
 
 // States returns the states of all data sets with which this node has to do.
 func (m *Manager) States() []State {
-	m.mu.Lock()
-	uids := map[string]key{}
-	for _, h := range m.holds {
-		uids[h.UID] = key{h.Namespace, h.Name}
-	}
-	for uid, f := range m.fills {
-		uids[uid] = f.key
-	}
-	m.mu.Unlock()
 	var all []State
-	for uid, of := range uids {
+	for uid, of := range m.known() {
 		s := State{Namespace: of.namespace, Name: of.name}
 		if n := m.statusOf(uid, ""); n != nil {
 			s.NodeStatus = *n

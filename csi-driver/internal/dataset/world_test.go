@@ -40,6 +40,7 @@ type catalog struct {
 	events  []string
 	status  map[string]*v1alpha1.NodeStatus
 	down    bool
+	old     bool // lists have no objects yet
 }
 
 var errDown = errkind.New(errkind.NoAnswer, "the API server does not answer")
@@ -66,7 +67,9 @@ func (c *catalog) Datasets(context.Context) ([]v1alpha1.StargateDataset, error) 
 	}
 	var all []v1alpha1.StargateDataset
 	for _, d := range c.objects {
-		all = append(all, *d)
+		if !c.old {
+			all = append(all, *d)
+		}
 	}
 	return all, nil
 }
