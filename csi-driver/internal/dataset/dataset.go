@@ -82,6 +82,7 @@ type Config struct {
 const (
 	fillsAtOnce = 4 // and one of each namespace
 	planLimit   = 5 * time.Minute
+	removeLimit = time.Hour
 	period      = 30 * time.Second
 	tellEvery   = 5 * time.Second
 	firstRetry  = 10 * time.Second

@@ -102,7 +102,7 @@ func (m *Manager) remove(ctx context.Context, h *hold, why string) (bool, error)
 	}
 	h.removing = true
 	m.mu.Unlock()
-	gone, err := m.removeUnused(ctx, h)
+	gone, err := m.removeUnused(h)
 	m.mu.Lock()
 	h.removing = false
 	if gone {
@@ -115,7 +115,11 @@ func (m *Manager) remove(ctx context.Context, h *hold, why string) (bool, error)
 	return gone, err
 }
 
-func (m *Manager) removeUnused(ctx context.Context, h *hold) (bool, error) {
+// removeUnused deletes the volume. The memory of a large volume is wiped for minutes, longer than a
+// look at all copies may take.
+func (m *Manager) removeUnused(h *hold) (bool, error) {
+	ctx, cancel := context.WithTimeout(m.ctx, removeLimit)
+	defer cancel()
 	if n, err := m.pods(h.volume); n > 0 || err != nil {
 		return false, err
 	}

@@ -18,6 +18,7 @@ import (
 // Run looks at copies and data sets periodically until ctx is done. Then it ends the fills; a later
 // driver continues them.
 func (m *Manager) Run(ctx context.Context) {
+	defer context.AfterFunc(ctx, m.stop)()
 	for {
 		within, cancel := context.WithTimeout(ctx, 2*period)
 		if err := m.Look(within); err != nil && ctx.Err() == nil {
