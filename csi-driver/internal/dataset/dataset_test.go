@@ -15,6 +15,7 @@ import (
 	"stargate/csi-driver/internal/dataset/v1alpha1"
 	"stargate/csi-driver/internal/errkind"
 	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/pool/pooltest"
 )
 
 // Many pods that start at the same time share one copy, which is filled once.
@@ -417,6 +418,29 @@ func TestOldList(t *testing.T) {
 	delete(w.catalog.objects, "a/model")
 	w.catalog.mu.Unlock()
 	w.look()
+	if got := w.copies(); got != 0 {
+		t.Errorf("%d copies are left", got)
+	}
+}
+
+// A removal that takes longer than a look at all copies is not interrupted by its end.
+func TestLongRemoval(t *testing.T) {
+	w := newWorld(t, pool.Gigabyte)
+	w.add("a", "model", 1000)
+	w.runs("1", "a", "model")
+	w.ends("1")
+	w.catalog.mu.Lock()
+	delete(w.catalog.objects, "a/model")
+	w.catalog.mu.Unlock()
+	reached, release := w.zone.Hold(pooltest.Delete)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Look(ctx) }()
+	<-reached
+	cancel()
+	time.Sleep(50 * time.Millisecond)
+	release()
+	<-done
 	if got := w.copies(); got != 0 {
 		t.Errorf("%d copies are left", got)
 	}
