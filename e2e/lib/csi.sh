@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# The CSI driver's tests of a zone of reserved memory (csi-driver/test/dax_test.go, compiled by
-# `make build PART=csi-tests`), for scenarios. Sourced.
-# shellcheck disable=SC2154 # scenario.sh has the rest
+# Functions for scenarios that run the CSI driver's tests of a zone of reserved memory
+# (csi-driver/test/dax_test.go). `make build PART=csi-tests` compiles them. A scenario sources this
+# file after scenario.sh.
+# shellcheck disable=SC2154 # scenario.sh sets the other variables
 
 # These guests have no udev, so LVM must not wait for it.
 environment="export SG_CSI_ZONE=sm SG_CSI_BINARY=/root/in/csi/stargate-csi DM_DISABLE_UDEV=1"
@@ -20,7 +21,7 @@ tests() {
 		tail -n 80 "$said"
 		fail "$1: status $status"
 	}
-	grep -q '^--- PASS' "$said" || fail "$1: nothing was tested"
+	grep -q '^--- PASS' "$said" || fail "$1: no test has run"
 	checks=$((checks + $(grep -c -- '--- PASS' "$said")))
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The demo's transcript if a node can start, run by e2e/demo inside the rig: a host with KVM and two
-# VMs in it, all three on one volume. `on host '...'` is the node.
+# e2e/demo runs this script inside the rig. It is the demo with a node: a host with KVM, and two VMs
+# in it. All three use one volume. `on host '...'` runs a command in the node.
 # shellcheck disable=SC2016 # quoted text is for the systems' shells
 # shellcheck source=e2e/lib/demo-words.sh
 source "$(dirname "$0")/demo-words.sh"
@@ -47,7 +47,7 @@ address='stargatectl --json stat /dev/pmem0 /hello 2>/dev/null |
 	sed -nE "s/.*\"phys\": \"(0x[0-9a-f]+)\", \"leaf\".*/\1/p" | head -n 1'
 declare -A phys
 for system in "${systems[@]}"; do
-	phys[$system]=$(on "$system" "$address" </dev/null) || fail "$system cannot ask"
+	phys[$system]=$(on "$system" "$address" </dev/null) || fail "$system does not find the file's address"
 	printf '  %-5s /mnt/sg/hello lies at the physical address %s\n' "$system" "${phys[$system]}"
 done
 [[ -n ${phys[host]} && ${phys[host]} == "${phys[g1]}" && ${phys[host]} == "${phys[g2]}" ]] ||
@@ -62,7 +62,7 @@ tell "A store to that address changes the file of all systems:"
 vm g1 "printf 'HELLO' | region write /dev/mem ${phys[host]} 5"
 vm host "head -n 1 /mnt/sg/hello"
 vm g2 "head -n 1 /mnt/sg/hello"
-[[ $(on g2 'head -c 5 /mnt/sg/hello' </dev/null) == HELLO ]] || fail "it is not there in g2"
+[[ $(on g2 'head -c 5 /mnt/sg/hello' </dev/null) == HELLO ]] || fail "g2 does not see the store"
 vm host 'echo "KVM maps $(cat /sys/kernel/debug/kvm/pages_2m) pages of 2 MiB"'
 
 # --- 4 ---
@@ -85,7 +85,7 @@ for ((tries = 0; tries < 1200; tries++)); do
 	sleep 0.1
 done
 [[ $(wc -l <"$notes") -ge 40 ]] || fail "g1 writes no orders"
-kill -0 "$waiter" || fail "the host has a lock that g1 holds"
+kill -0 "$waiter" || fail "the host got the lock while g1 had it"
 on host 'echo "${EPOCHREALTIME/[.,]/}" >/run/killed' </dev/null
 kill_guest g1
 wait "$waiter" || fail "the host does not get g1's lock"

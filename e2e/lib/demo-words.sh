@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Output of the demos: a command and its output, with a system's name before it.
+# Functions of both demos, which print commands and their output.
 set -euo pipefail
 
 title() { printf '\n%s\n%s\n' "$1" "${1//?/-}"; }
@@ -11,7 +11,7 @@ fail() {
 	exit 1
 }
 
-# vm SYSTEM COMMAND: prints a command, runs it in the system, and prints its output.
+# vm SYSTEM COMMAND: prints a command after the system's name, runs it there, and prints its output.
 vm() {
 	printf '  %s#   %s\n' "$1" "$2"
 	on "$1" "$2" </dev/null | sed 's/^/        /' || fail "in $1: $2"
@@ -31,8 +31,8 @@ took() {
 	echo
 }
 
-# A program for a system: it writes orders in an endless loop, each into a new file, which it
-# renames when the order is complete. It prints a line for each complete order.
+# A program for a system. It writes orders without end, each into a new file. It renames the file
+# when the order is complete, and then prints a line.
 # shellcheck disable=SC2016,SC2034 # for a system's shell; run by the demos
 orders='mkdir -p /mnt/sg/orders; cd /mnt/sg/orders; n=0
 	while n=$((n + 1)); do

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The demo's transcript if no node can start, run by e2e/demo inside the rig: `on g1 '...'` is a VM,
-# everything else is this machine. RIG_RANGE is the file whose bytes are the range.
+# e2e/demo runs this script inside the rig if no node can start. `on g1 '...'` runs a command in a
+# VM. All other commands run on this machine. The bytes of the file RIG_RANGE are the range.
 # shellcheck disable=SC2016 # quoted text is for the VMs' shells
 # shellcheck source=e2e/lib/demo-words.sh
 source "$(dirname "$0")/demo-words.sh"
 
-# Drop the tool's warning that the volume is in use: that is intended here.
+# Drops the tool's warning that the volume is in use, because the demo uses it on purpose.
 ctl() { "$SG_TOOLS/stargatectl" "$@" 2> >(grep -v 'in use or not cleanly unmounted' >&2); }
 
-# host COMMAND...: as vm, but runs the command on this machine.
+# host COMMAND...: does the same as vm, but runs the command on this machine.
 host() {
 	local shown="$*"
 	shown=${shown/#ctl /stargatectl }
@@ -19,7 +19,7 @@ host() {
 	"$@" | sed 's/^/        /' || fail "outside: $shown"
 }
 
-# Prints the physical address of a file's first page, from the file's table.
+# address_of FILE: prints the physical address of a file's first page, from the file's table.
 address_of() {
 	ctl --json stat "$RIG_RANGE" "$1" | sed -nE 's/.*"phys": "(0x[0-9a-f]+)", "leaf".*/\1/p' |
 		head -n 1
@@ -57,7 +57,7 @@ on g1 'for i in $(seq 2000); do echo $i >/mnt/sg/count; done' </dev/null &
 counting=$!
 vm g2 'for i in $(seq 2000); do read -r n </mnt/sg/count; case $n in "$last" | "") ;; *) seen=$((seen + 1)) last=$n ;; esac
 	done 2>/dev/null; echo "g2 read $seen different numbers, the last one $last"'
-wait "$counting" || fail "g1 cannot count"
+wait "$counting" || fail "g1 cannot write its numbers"
 
 # --- 3 ---
 title "3. Where the bytes are"
@@ -126,7 +126,7 @@ start_guest g1
 timed "g1 boots and mounts, as a new system" "$start"
 on g1 'cd /mnt/sg/orders && sha256sum --quiet -c -' <"$notes" || fail "g1 cannot read its orders"
 there=$(on g1 "cd /mnt/sg/orders && ls | grep -c '^order-'")
-[[ $there -ge $completed ]] || fail "$there orders are there, $completed were completed"
+[[ $there -ge $completed ]] || fail "the volume has only $there of $completed completed orders"
 again=$(on g1 'sha256sum </mnt/sg/data/big')
 [[ $again == "$first" ]] || fail "/data/big has changed"
 echo "  its orders and /data/big are unchanged"

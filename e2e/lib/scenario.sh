@@ -3,21 +3,21 @@
 #
 # Common parts of scenarios. A scenario begins with
 #   source "$(dirname "$0")/../lib/scenario.sh"
-# and ends with `finish`. It runs with `e2e/rig run`, directly or through mk/test/run; a failed
-# check ends it and prints the reason.
+# and ends with `finish`. `e2e/rig run` runs it, directly or through mk/test/run. A failed check
+# prints the reason and ends the scenario.
 set -euo pipefail
 
 SG_TOOLS=${SG_TOOLS:-$(dirname "${BASH_SOURCE[0]}")/../../build/tools}
 checks=0
 case_start=$EPOCHREALTIME
 
-# The systems: g1 ... gN, and in a node `host` before them. If the host's power is cut, all guests
-# lose theirs. So a scenario that runs in both ways keeps the first of `systems` live, and names the
-# others by their place.
+# The systems: g1 ... gN, and with a node, `host` before them. A power cut of the host also cuts the
+# power of all guests. So a scenario that can run with and without a node must not kill the first of
+# `systems`, and uses indexes instead of names.
 read -ra systems <<<"${RIG_SYSTEMS:-}"
 in_a_node() { [[ ${systems[0]} == host ]]; }
 
-# ring: pairs of neighbours, so that each system is the first once and the second once.
+# ring: prints pairs of systems. Each system is the first of one pair, and the second of another.
 ring() {
 	local i n=${#systems[@]}
 	for ((i = 0; i < n; i++)); do echo "${systems[i]} ${systems[(i + 1) % n]}"; done
@@ -30,18 +30,18 @@ fail() {
 	exit 1
 }
 
-# elapsed: time since the scenario began.
+# elapsed: prints the time since the scenario's start.
 elapsed() {
 	awk -v a="$case_start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f s", b - a }'
 }
 
-# passed WHAT: counts one more check.
+# passed WHAT: counts and prints a check that has passed.
 passed() {
 	checks=$((checks + 1))
 	printf '   ok %s\n' "$*"
 }
 
-# holds WHAT COMMAND: the command succeeds in g1.
+# holds WHAT COMMAND: checks that the command succeeds in g1.
 holds() {
 	local what=$1 said
 	shift
@@ -49,42 +49,42 @@ holds() {
 	passed "$what"
 }
 
-# refused WHAT PATTERN COMMAND: the command fails in g1, and its output matches PATTERN.
+# refused WHAT PATTERN COMMAND: checks that the command fails in g1, and that its output matches
+# PATTERN.
 refused() {
 	local what=$1 pattern=$2 said
 	shift 2
 	if said=$(on g1 "$@" 2>&1 </dev/null); then
-		fail "$what: not refused: $* said: $said"
+		fail "$what: the command succeeded: $* said: $said"
 	fi
-	grep -iqE -- "$pattern" <<<"$said" || fail "$what: refused without '$pattern': $said"
+	grep -iqE -- "$pattern" <<<"$said" || fail "$what: the output does not match '$pattern': $said"
 	passed "$what: $(grep -iE -m 1 -- "$pattern" <<<"$said")"
 }
 
-# refuses WHAT PATTERN SYSTEM COMMAND: the command fails there, and its output is one line that
-# matches PATTERN.
+# refuses WHAT PATTERN SYSTEM COMMAND: checks that the command fails in the system, and that its
+# output is one line that matches PATTERN.
 refuses() {
 	local said
-	said=$(on "$3" "$4" 2>&1 </dev/null) && fail "$1: not refused: $said"
-	grep -qE -- "$2" <<<"$said" || fail "$1: refused without '$2': $said"
-	[[ $(wc -l <<<"$said") -eq 1 ]] || fail "$1: more than a line: $said"
+	said=$(on "$3" "$4" 2>&1 </dev/null) && fail "$1: the command succeeded: $said"
+	grep -qE -- "$2" <<<"$said" || fail "$1: the output does not match '$2': $said"
+	[[ $(wc -l <<<"$said") -eq 1 ]] || fail "$1: the output has more than one line: $said"
 	passed "$1: $said"
 }
 
-# same WHAT EXPECTED GOT
+# same WHAT EXPECTED GOT: checks that two texts are equal.
 same() {
 	[[ $2 == "$3" ]] || fail "$1: expected '$2', got '$3'"
 	passed "$1"
 }
 
-# program NAME...: compiles e2e/programs/NAME.c statically and puts it into g1 as /root/NAME. It is
-# compiled here, because guests have no compiler, and once per state of the source.
+# program NAME...: compiles e2e/programs/NAME.c, and copies the program to g1 as /root/NAME.
 program() {
 	local name
 	compile "$@"
 	for name in "$@"; do put "$compiled/$name" "/root/$name"; done
 }
 
-# program_everywhere NAME...: the same for all systems.
+# program_everywhere NAME...: does the same for all systems.
 program_everywhere() {
 	local name system
 	compile "$@"
@@ -93,7 +93,8 @@ program_everywhere() {
 	done
 }
 
-# compile NAME...: into $compiled.
+# compile NAME...: compiles e2e/programs/NAME.c statically on this machine, because guests have no
+# compiler. Compiles only changed programs. Sets $compiled to the folder of the programs.
 compile() {
 	local here out name source
 	here=$(dirname "${BASH_SOURCE[0]}")/..
@@ -111,14 +112,14 @@ compile() {
 	compiled=$out
 }
 
-# put FILE PATH [GUEST]: copies a program into g1, or that guest.
+# put FILE PATH [SYSTEM]: copies a program to g1, or to that system.
 put() {
-	on "${3:-g1}" "cat >'$2' && chmod 755 '$2'" <"$1" || fail "$1 does not get into ${3:-g1}"
+	on "${3:-g1}" "cat >'$2' && chmod 755 '$2'" <"$1" || fail "$1 cannot be copied to ${3:-g1}"
 }
 
-# memory_fails ADDRESS: a machine check tells g1 that its memory there is bad. On AMD's processors
-# the error is a deferred one, which the kernel finds in the bank when it polls; Intel's signal it
-# (SRAO).
+# memory_fails ADDRESS: injects a machine check, which reports bad memory at ADDRESS to g1. On AMD's
+# processors, the error is a deferred error, which the kernel finds when it polls the bank. Intel's
+# processors signal the error (SRAO).
 memory_fails() {
 	if on g1 'grep -q AuthenticAMD /proc/cpuinfo' </dev/null; then
 		on g1 'cd /sys/devices/system/machinecheck/machinecheck0 &&
@@ -129,10 +130,12 @@ memory_fails() {
 	fi
 }
 
-# The map modes that this run is to see: of `# maps: inside`, or the one it was mounted with.
+# map_modes: prints the map modes that this scenario must test: several for `# maps: inside`, and
+# the mode of the mount in all other cases.
 map_modes() { echo "${SG_MAPS:-${SG_MAP:-walk splice shadow}}"; }
 
-# each_its_map: gives each system a map mode, in turn. maps_from N: the first one gets the Nth.
+# each_its_map: gives the systems the map modes in a circle. maps_from N: does the same, but the
+# first system gets mode number N.
 each_its_map() { maps_from 0; }
 maps_from() {
 	local maps i
@@ -142,21 +145,22 @@ maps_from() {
 	done
 }
 
-# its_map SYSTEM MAP
+# its_map SYSTEM MAP: changes a system's map mode by a remount.
 its_map() {
 	on "$1" "mount -o remount,map=$2 /mnt/sg" </dev/null || fail "$1: map=$2"
 	echo "   $1: $(on "$1" 'uname -r' </dev/null), map=$2"
 }
 
-# mount_with OPTIONS: unmounts the volume and mounts it with them, and with data=$SG_DATA.
+# mount_with OPTIONS: unmounts the volume in g1, and mounts it with OPTIONS, and with data=$SG_DATA
+# if that is set.
 mount_with() {
 	local options=$1
 	[[ -z ${SG_DATA:-} || $1 == *data=* ]] || options+=",data=$SG_DATA"
 	on g1 "umount /mnt/sg && mount -t stargatefs -o '$options' /dev/pmem0 /mnt/sg" ||
-		fail "mounting with $options"
+		fail "g1 cannot mount the volume with $options"
 }
 
-# each_map FUNCTION: calls it once per map mode, after a fresh mount in that mode.
+# each_map FUNCTION: calls FUNCTION once for each map mode, after a new mount with that mode.
 each_map() {
 	local map
 	for map in $(map_modes); do
@@ -166,7 +170,7 @@ each_map() {
 	done
 }
 
-# scaled QUICK NORMAL LONG: the amount of work for this SG_TEST_SCALE.
+# scaled QUICK NORMAL LONG: prints the amount of work for this SG_TEST_SCALE.
 scaled() {
 	case ${SG_TEST_SCALE:-normal} in
 	quick) echo "$1" ;;
@@ -175,11 +179,11 @@ scaled() {
 	esac
 }
 
-# seed: a number that differs from run to run, or SG_SEED if given.
+# seed: prints SG_SEED if it is set, or a random number.
 seed() { echo "${SG_SEED:-$((RANDOM * 32768 + RANDOM))}"; }
 
 # finish: the scenario's last line.
 finish() {
-	[[ $checks -gt 0 ]] || fail "nothing was checked"
+	[[ $checks -gt 0 ]] || fail "the scenario has made no check"
 	echo "$checks checks, $(elapsed)"
 }

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A copy through a window does not count as a look. A read also does not detect that the file was
-# truncated during the read, because a second read would hide the fault.
+# A copy through a window does not count as a look. Also, a read does not detect that the file was
+# truncated during the read. Without this second change, the read would be repeated, which would
+# hide the first.
 # file: kernel/module/data_path.c kernel/module/file.c
 # scenario: stale
 # maps: shadow

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# No system recovers a fenced system.
+# No system recovers a system that was fenced.
 # file: kernel/core/member/recovery.c
 # scenario: node
 # maps: walk

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A VM whose last mapping has gone is not fenced.
+# The module does not fence a VM after the VM's last mapping has ended.
 # file: kernel/module/region_holders.c
 # scenario: fence
 # maps: walk

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A fault ends its freeze protection first, and makes its entry writable a while later.
+# A fault makes its entry writable only 20 ms after it has ended its protection against a freeze.
 # file: kernel/module/mmap.c
 # scenario: posix-pages
 # maps: walk

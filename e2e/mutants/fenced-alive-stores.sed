@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A system that is fenced while it runs keeps its access to the volume's memory.
+# A system that was fenced while it runs keeps its access to the volume's memory.
 # file: kernel/module/region_holders.c
 # scenario: fence
 # maps: walk

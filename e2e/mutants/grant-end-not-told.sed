@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A VM that could store only by identity memory is not fenced when that memory ends.
+# If a VM can store only by identity memory, the module does not fence it at the end of that memory.
 # file: kernel/module/kvm_grant.c
 # scenario: kvm-identity
 # maps: walk

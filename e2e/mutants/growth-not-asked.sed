@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A mount reports, without a check, that all other systems have memory for a growth.
+# A mount does not ask the other systems whether they have the memory for a growth.
 # file: kernel/module/grow.c
 # scenario: zone-resize
 # maps: walk

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume grows over memory of former volumes without wiping it.
+# stargatectl does not wipe the memory that a volume grows into, which former volumes have used.
 # file: kernel/tools/ctl/volume.c
 # scenario: zone-resize
 # maps: walk

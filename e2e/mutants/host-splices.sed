@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The host's processor follows tables of any volume.
+# The host allows map=splice for any volume, so its processor follows the volume's tables.
 # file: kernel/module/region_holders.c
 # scenario: hostsplice
 # maps: walk

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The module ignores a page of region that a process has pinned but does not map.
+# The module ignores pages of the file region that a process has pinned, but does not map.
 # file: kernel/module/region_pins.c
 # scenario: region
 # maps: walk

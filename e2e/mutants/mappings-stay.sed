@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A system acknowledges an epoch while its mappings still have pages that were freed before it.
+# A system acknowledges an epoch while its mappings still have pages that were freed before that
+# epoch.
 # file: kernel/module/mmap.c
 # scenario: stale
 # maps: walk

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A machine counts as dead when the first of its holders ends, not the last.
+# A machine counts as dead when the first of its holders has ended, although others still exist.
 # file: kernel/module/region_holders.c
 # scenario: fence
 # maps: walk

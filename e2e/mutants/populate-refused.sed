@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The kernel does not populate a VM's memory in advance: QEMU stores to each page.
+# The kernel refuses to populate a VM's memory in advance, so QEMU stores to each page.
 # file: kernel/module/region.c
 # scenario: libvirt
 # maps: walk

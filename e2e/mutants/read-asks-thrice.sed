@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A read takes the inode's lock two times more than necessary, so only its cost is wrong.
+# A read takes the inode's lock two more times than necessary. Only the cost of the read is wrong.
 # file: kernel/module/file.c
 # scenario: gate
 # maps: walk

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A range that was once mapped by small pages never gets a large one again.
+# After a mapping by small pages, a range never gets large pages again.
 # file: kernel/module/region.c
 # scenario: region
 # maps: walk

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The module revokes the volume from one machine after the other, and waits for each, however long
-# it takes.
+# The module revokes the volume from one machine after the other. It waits for each machine without
+# a time limit.
 # file: kernel/module/kvm_grant.c
 # scenario: kvm-poison
 # maps: walk

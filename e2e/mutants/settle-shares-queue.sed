@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Settling of all volumes shares one queue of works, so a volume that waits can use up its places.
+# All volumes settle by one queue of works, so a volume that waits can use up the queue's places.
 # file: kernel/module/membership.c
 # scenario: held-up
 # maps: walk

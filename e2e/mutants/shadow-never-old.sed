@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A window and its private table are kept after another system has cut pages off.
+# A system keeps a window and its private table after another system has truncated the file.
 # file: kernel/module/data_path.c
 # scenario: stale
 # maps: shadow

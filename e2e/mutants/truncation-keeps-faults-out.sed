@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A call that changes a file's pages waits for another system with invalidate_lock for any time.
+# A call that changes a file's pages holds invalidate_lock while it waits for another system,
+# without a time limit.
 # file: kernel/module/mmap_wait.c
 # scenario: held-up
 # maps: walk

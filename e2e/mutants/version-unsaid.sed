@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A system does not store which release it runs.
+# A system does not store its release in its slot.
 # file: kernel/core/member/join.c
 # scenario: upgrade
 # maps: walk

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A copy after a walk is not announced. A read does not notice either that the file was cut
-# meanwhile: a second read would hide the fault.
+# A copy after a walk does not count as a look. Also, a read does not detect that the file was
+# truncated during the read. Without this second change, the read would be repeated, which would
+# hide the first.
 # file: kernel/module/file.c
 # scenario: stale
 # maps: walk

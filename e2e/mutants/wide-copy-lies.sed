@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A copy by wide registers that ended at a page of the source reports that it copied everything.
+# If a copy by wide registers stops at a page of the source, it still reports that it has copied
+# everything.
 # file: kernel/module/copy_wide.c
 # scenario: copies
 # maps: walk

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A map from before its lock decides which volume is a leftover and which one another command makes.
+# After a command has locked an incomplete volume, it does not check again whether the volume is
+# incomplete. So it can remove a volume that another command has completed.
 # file: kernel/tools/ctl/wipe.c
 # scenario: zone
 # maps: walk

@@ -29,8 +29,8 @@ on host 'mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel
 
 # denied WHAT PATTERN COMMAND: checks that COMMAND fails in the node, with PATTERN in its output.
 denied() {
-	if said=$(on host "$3" 2>&1 </dev/null); then fail "$1: not refused: $said"; fi
-	grep -qE -- "$2" <<<"$said" || fail "$1: refused without '$2': $said"
+	if said=$(on host "$3" 2>&1 </dev/null); then fail "$1: the command succeeded: $said"; fi
+	grep -qE -- "$2" <<<"$said" || fail "$1: the output does not match '$2': $said"
 	passed "$1: $(grep -E -m 1 -- "$2" <<<"$said")"
 }
 

@@ -19,8 +19,8 @@ region=/mnt/sg/.stargate/region
 # never WHAT PATTERN COMMAND: checks that COMMAND fails on the host with PATTERN in its output.
 here() { on host "$2" >"$RIG_DIR/said" 2>&1 </dev/null || fail "$1: $(cat "$RIG_DIR/said")"; passed "$1"; }
 never() {
-	! on host "$3" >"$RIG_DIR/said" 2>&1 </dev/null || fail "$1: not refused: $(cat "$RIG_DIR/said")"
-	grep -qE -- "$2" "$RIG_DIR/said" || fail "$1: refused without '$2': $(cat "$RIG_DIR/said")"
+	! on host "$3" >"$RIG_DIR/said" 2>&1 </dev/null || fail "$1: the command succeeded: $(cat "$RIG_DIR/said")"
+	grep -qE -- "$2" "$RIG_DIR/said" || fail "$1: the output does not match '$2': $(cat "$RIG_DIR/said")"
 	passed "$1"
 }
 pid_of() { on host "cat /run/rig/$1.pid" </dev/null; }

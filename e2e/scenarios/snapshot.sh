@@ -19,9 +19,9 @@ at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
 # refuses WHAT PATTERN COMMAND: checks that COMMAND fails in g1, with PATTERN in one line.
 refuses() {
 	local said
-	said=$(on g1 "$3" 2>&1 </dev/null) && fail "$1: not refused: $said"
-	grep -qE -- "$2" <<<"$said" || fail "$1: refused without '$2': $said"
-	[[ $(wc -l <<<"$said") -eq 1 ]] || fail "$1: more than a line: $said"
+	said=$(on g1 "$3" 2>&1 </dev/null) && fail "$1: the command succeeded: $said"
+	grep -qE -- "$2" <<<"$said" || fail "$1: the output does not match '$2': $said"
+	[[ $(wc -l <<<"$said") -eq 1 ]] || fail "$1: the output has more than one line: $said"
 	passed "$1: $said"
 }
 # goes_on SYSTEM: checks that the system can write.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command agent is the first program of a guest. As process 1 it initialises the system, then it
-// starts itself again to serve the rig. In a node it also connects the rig with the VMs in the
-// node.
+// Command agent is the first program of a guest. As process 1, it initialises the system. Then it
+// starts a second process of itself, which serves the rig. In a node, it also connects the rig with
+// the VMs in the node.
 package main
 
 import (

@@ -14,8 +14,8 @@ import (
 	"stargate/e2e/internal/kernel"
 )
 
-// misuse is an invalid command line. Its message is one line, which the rig prints before it
-// fetches, makes or starts anything.
+// misuse is the error of an invalid command line. Its message is one line. The rig prints it before
+// it fetches, makes or starts anything.
 type misuse string
 
 func (m misuse) Error() string { return string(m) }
@@ -24,8 +24,8 @@ func misused(format string, args ...interface{}) error {
 	return misuse(strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " "))
 }
 
-// parse reads the flags of a sub-command. rest names its other arguments. There must be at least
-// `least` of them and at most `most`, unless most is negative.
+// parse reads the flags of a sub-command. rest describes the other arguments. Their number must be
+// at least `least`, and at most `most`, unless `most` is negative.
 func parse(flags *flag.FlagSet, rest string, least, most int, args []string) error {
 	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}
@@ -49,8 +49,8 @@ func parse(flags *flag.FlagSet, rest string, least, most int, args []string) err
 	return nil
 }
 
-// operands returns the words after the flags, without the first "--". It refuses a word before "--"
-// that looks like a flag, because the rig reads no flags after the first other word.
+// operands returns the words after the flags, without the first "--". It returns an error if a word
+// before "--" looks like a flag, because the rig reads no flags after the first other word.
 func operands(name string, words []string) ([]string, error) {
 	for i, word := range words {
 		if word == "--" {
@@ -80,8 +80,8 @@ func (r rig) checkKernel(name string) error {
 	return nil
 }
 
-// checkFolder returns an error unless the path is a folder. If files are named, the folder must
-// have one of them.
+// checkFolder returns an error unless the path is a folder. If the caller names files, the folder
+// must have one of them.
 func checkFolder(what, path string, files ...string) error {
 	info, err := os.Stat(path)
 	if err != nil {

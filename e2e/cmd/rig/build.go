@@ -25,7 +25,7 @@ func (r rig) project() string { return filepath.Dir(r.home) }
 
 func (r rig) tool(name string) string { return filepath.Join(r.project(), "build/tools", name) }
 
-// build compiles module and tools if necessary, and adds them to the payload.
+// build compiles the module and the tools if necessary, and adds them to the payload.
 func (s *session) build(payload image.Payload) error {
 	for _, k := range s.kernels {
 		module, err := s.buildModule(k)
@@ -59,7 +59,7 @@ func (s *session) buildModule(k kernel.Kernel) (string, error) {
 	return filepath.Join(output, "stargatefs.ko"), nil
 }
 
-// buildTools compiles the tools with make, independently of a make that called the rig.
+// buildTools compiles the tools with make. This make does not depend on a make that runs the rig.
 func (s *session) buildTools() error {
 	cmd := exec.Command("make", "--no-print-directory", "tools")
 	cmd.Dir = s.project()
@@ -76,8 +76,8 @@ func (s *session) buildTools() error {
 	return nil
 }
 
-// format makes the volume, once for all guests. In a node the volume allows all map modes for the
-// host, too.
+// format makes the volume, once for all guests. With a node, the volume also allows all map modes
+// for the host.
 func (s *session) format() error {
 	s.fsck = s.tool("fsck.stargatefs")
 	args := []string{"--phys", fmt.Sprintf("%#x", vm.Base), s.shared.Path()}

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// clean removes cached entries, and folders of ended runs. It keeps entries that another rig uses
-// or makes at this moment.
+// clean removes cached entries, and folders of ended runs. It keeps entries that another process of
+// the rig uses or makes at this moment.
 func clean(r rig, args []string) error {
 	if err := parse(flag.NewFlagSet("clean", flag.ContinueOnError), "", 0, 0, args); err != nil {
 		return err
@@ -55,11 +55,11 @@ func clean(r rig, args []string) error {
 	return nil
 }
 
-// young is the age below which a folder may not have its pid file yet.
+// A folder younger than young may not have its pid file yet.
 const young = time.Minute
 
-// leftFolders returns the folders with logs of ended rigs, and the unfinished folders in which a
-// rig was compiled.
+// leftFolders returns the folders with logs of ended runs, and folders that remain from an
+// interrupted compilation of the rig.
 func leftFolders(cache string) ([]string, error) {
 	runs, err := filepath.Glob(filepath.Join(os.TempDir(), "stargate-rig-*"))
 	if err != nil {
@@ -79,7 +79,7 @@ func leftFolders(cache string) ([]string, error) {
 	return over, nil
 }
 
-// alive reports whether the process that a file names exists.
+// alive reads a process number from a file, and reports whether that process exists.
 func alive(path string) bool {
 	text, err := os.ReadFile(path)
 	if err != nil {

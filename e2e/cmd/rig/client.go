@@ -21,7 +21,7 @@ import (
 // clientCommand is the hidden sub-command that implements a script's functions.
 const clientCommand = "__client"
 
-// statusGone is the status of `on` if the guest does not run, as with ssh.
+// statusGone is the status of `on` if the guest does not run. ssh returns the same status.
 const statusGone = 255
 
 func socketPath(dir string) string { return filepath.Join(dir, "socket") }
@@ -51,12 +51,12 @@ func clientCall(args []string) (int, error) {
 	return ask(dir, wire.Request{Guest: guest, Args: shellCommand(rest)}, os.Stdin)
 }
 
-// shellCommand joins words for a shell, as ssh does.
+// shellCommand joins words to one command for a shell, as ssh does.
 func shellCommand(words []string) []string {
 	return []string{"bash", "-c", strings.Join(words, " ")}
 }
 
-// ask sends a request to the rig that runs in dir, and passes the streams through.
+// ask sends a request to the rig whose folder is dir, and passes the request's streams through.
 func ask(dir string, request wire.Request, stdin io.Reader) (int, error) {
 	conn, err := net.Dial("unix", socketPath(dir))
 	if err != nil {

@@ -75,7 +75,7 @@ func doctor(r rig, args []string) error {
 	return nil
 }
 
-// doctorCache sums the cache's entries up by their kinds.
+// doctorCache prints the number and the size of the cache's entries of each kind.
 func (r rig) doctorCache() error {
 	entries, err := r.cache.Entries("")
 	if err != nil {
@@ -99,7 +99,8 @@ func (r rig) doctorCache() error {
 	return nil
 }
 
-// diskUsage returns the size of allocated blocks, because disks of guests are sparse.
+// diskUsage returns the size of a folder's allocated blocks, because the disks of guests are
+// sparse.
 func diskUsage(dir string) int64 {
 	var total int64
 	// Does not count unreadable files.

@@ -16,13 +16,13 @@ import (
 	"stargate/e2e/internal/say"
 )
 
-// noLimit is the limit of a run whose scripts have limits of their own.
+// noLimit is the limit of a run with --each, in which each script has its own limit.
 const noLimit = 1000 * time.Hour
 
 // scriptLimit is the limit of a script without a limit in its header.
 const scriptLimit = 15 * time.Minute
 
-// oneOf is one of several scripts that use the guests one after the other.
+// oneOf is one of the scripts of --each.
 type oneOf struct {
 	path  string
 	name  string
@@ -59,7 +59,8 @@ func (o *options) scripts() ([]oneOf, error) {
 
 var limitLine = regexp.MustCompile(`^# limit: *(.*)$`)
 
-// limitOf reads the limit, in seconds, from a script's header, which is the comment at its top.
+// limitOf reads the limit from a script's header. The header is the comment at the script's top,
+// and the limit is in seconds.
 func limitOf(script string) (time.Duration, error) {
 	for _, line := range strings.Split(script, "\n") {
 		if line != "" && line[0] != '#' {
@@ -76,8 +77,8 @@ func limitOf(script string) (time.Duration, error) {
 	return scriptLimit, nil
 }
 
-// eachScript runs one script after the other, each on guests and a volume in their first state, and
-// reports each result immediately.
+// eachScript runs one script after the other. Before each script, it restores the first state of
+// the guests and of the volume. It prints each result at once.
 func (s *session) eachScript() (int, error) {
 	list, err := s.scripts()
 	if err != nil {
@@ -110,8 +111,8 @@ func (s *session) eachScript() (int, error) {
 	return code, nil
 }
 
-// runOne runs a script, and checks guests and volume afterwards. It returns the number of checks,
-// or a short description of the failure; the log has the full text.
+// runOne runs a script, and then checks the guests and the volume. It returns the number of checks,
+// or a short description of the failure. The log has the full description.
 func (s *session) runOne(one oneOf) (checks, wrong string, err error) {
 	log, err := os.Create(filepath.Join(s.each, one.name+".log"))
 	if err != nil {
@@ -163,7 +164,8 @@ func (s *session) runOne(one oneOf) (checks, wrong string, err error) {
 	return checks, wrong, nil
 }
 
-// endScript ends a script that has exceeded its limit, and the guests for which it may wait.
+// endScript ends a script that has exceeded its limit. It also ends the guests, because the script
+// may wait for them.
 func (s *session) endScript(pid int, ended <-chan struct{}) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		// An error only means that the script has already ended.
@@ -179,7 +181,7 @@ func (s *session) endScript(pid int, ended <-chan struct{}) {
 
 var checksLine = regexp.MustCompile(`(?m)^([1-9][0-9]* checks)\b`)
 
-// checksIn returns the last line of a script's output that has a number of checks.
+// checksIn returns the last number of checks in a script's output, for example "12 checks".
 func checksIn(output []byte) string {
 	all := checksLine.FindAll(bytes.TrimSpace(output), -1)
 	if len(all) == 0 {

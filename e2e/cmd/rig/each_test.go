@@ -49,7 +49,8 @@ func TestChecksOfAScript(t *testing.T) {
 	}
 }
 
-// Each argument of --each is a script, and options for which guests cannot be shared are refused.
+// Each argument of --each is a script. The rig refuses options with which scripts cannot share the
+// guests.
 func TestEachScript(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "other"), 0o755); err != nil {

@@ -11,8 +11,8 @@ import (
 	"stargate/e2e/internal/klog"
 )
 
-// judge searches kernel logs as the rig does at the end of a run, for VMs that the rig does not
-// run.
+// judge searches kernel logs for errors, as the rig does at the end of a run. It is for the logs of
+// other VMs.
 func judge(_ rig, args []string) error {
 	flags := flag.NewFlagSet("judge", flag.ContinueOnError)
 	if err := parse(flags, "LOG...", 1, -1, args); err != nil {

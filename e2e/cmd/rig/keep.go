@@ -15,11 +15,11 @@ import (
 )
 
 // keeperCommand is the hidden sub-command between the rig and a script. It ends all processes that
-// the script has started, even after a SIGKILL of the rig, because the kernel sends the keeper a
-// signal when the rig ends.
+// the script has started. It does so even after a SIGKILL of the rig, because the kernel sends the
+// keeper a signal when the rig ends.
 const keeperCommand = "__keep"
 
-// keeper makes cmd run under a keeper.
+// keeper returns a command that runs a program under a keeper.
 func keeper(args ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	return exec.Command(self, append([]string{keeperCommand}, args...)...), err
@@ -52,7 +52,7 @@ func keep(args []string) int {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // the process may have ended just now
 		select {
 		case code = <-ended:
-		case <-time.After(time.Second): // so that its traps can run
+		case <-time.After(time.Second): // gives the script time for its traps
 		}
 	}
 	proc.KillChildren()

@@ -20,7 +20,7 @@ var needForRoots = map[string]string{
 	"mmdebstrap":   "mmdebstrap",
 	"mke2fs":       "e2fsprogs",
 	"xz":           "xz-utils",
-	debian.Keyring: "debian-archive-keyring", // missing on Ubuntu
+	debian.Keyring: "debian-archive-keyring", // Ubuntu does not install it by default
 }
 
 // stock returns a stock kernel, with the headers and compiler for its modules.

@@ -51,7 +51,7 @@ type status int
 
 func (s status) Error() string { return fmt.Sprintf("status %d", int(s)) }
 
-// The rig's own exit statuses. Otherwise a run ends with the status of its script.
+// The rig's own exit statuses. In all other cases, a run ends with the status of its script.
 const (
 	statusMisuse  = 2
 	statusUnsound = 123 // the script succeeded, but a kernel log or the volume had an error
@@ -119,7 +119,7 @@ func open() (rig, error) {
 	if err != nil {
 		return rig{}, err
 	}
-	// The program itself is in the cache, in one folder for each state of its sources.
+	// The rig's program is in the cache, with one folder for each state of its sources.
 	if own := filepath.Dir(self); filepath.Dir(own) == string(dir) {
 		if err := dir.Hold(own); err != nil {
 			return rig{}, err

@@ -24,7 +24,7 @@ type options struct {
 	nodeOn    string // the node's kernel
 	zone      string // the kind of the node's memory
 	size      size
-	kernels   []string // the guests have them in turn
+	kernels   []string // g1 gets the first, g2 the second, and so on in a circle
 	cpus      int
 	memory    size
 	mountOpts list
@@ -33,8 +33,8 @@ type options struct {
 	shares    list
 	net       bool
 	bells     bool
-	tap       string // a network device connected to g1's
-	disk      string // file of a disk that g1 keeps
+	tap       string // the network device to which g1's is connected
+	disk      string // file of a disk that keeps g1's writes
 	nested    bool
 	pages     bool
 	labels    bool
@@ -122,7 +122,7 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	return o, nil
 }
 
-// kernelNames splits the value of --kernel: one path, or names.
+// kernelNames splits the value of --kernel into names. A path is a single name.
 func kernelNames(text string) []string {
 	if strings.ContainsRune(text, '/') || text == "" {
 		return []string{text}
@@ -146,25 +146,25 @@ func debug(kernels []string) bool {
 	return false
 }
 
-// defaultMemory is the guests' default memory with these kernels.
+// defaultMemory returns the default memory of guests with these kernels.
 func defaultMemory(kernels []string, node bool) size {
 	switch {
 	case debug(kernels):
-		return 1536 << 20 // KASAN's shadow and quarantine
+		return 1536 << 20 // KASAN needs room for its shadow and its quarantine
 	case node:
 		return 384 << 20
 	}
 	return 512 << 20
 }
 
-// Values of --zone: nvm is memory of the node that keeps its bytes over a power cut, dram is memory
-// that loses them.
+// Values of --zone. With nvm, the node's memory keeps its bytes over a power cut. With dram, it
+// loses them.
 const (
 	zoneNVM  = "nvm"
 	zoneDRAM = "dram"
 )
 
-// leastVolume is the least size that mkfs.stargatefs accepts.
+// leastVolume is the smallest size that mkfs.stargatefs accepts.
 const leastVolume = 16 << 20
 
 func (o *options) check() error {
@@ -245,7 +245,8 @@ func (o *options) checkMember() error {
 
 var deviceName = regexp.MustCompile(`^[a-z][a-z0-9.-]{0,14}$`)
 
-// mostNodeMemory is the maximum memory of a node and its guests, because the range lies above it.
+// mostNodeMemory is the maximum memory of a node with its guests. The range is at an address above
+// this memory.
 const mostNodeMemory = 12 << 30
 
 func (o *options) checkNode() error {
@@ -285,8 +286,8 @@ func (o *options) checkShares() error {
 	return nil
 }
 
-// checkEach refuses options that the rig cannot combine with --each, because they add state that it
-// cannot restore.
+// checkEach returns an error for options that add state which the rig cannot restore between the
+// scripts of --each.
 func (o *options) checkEach() error {
 	if o.each != "" && (o.node || o.labels || len(o.shares) > 0 || o.tap != "" || o.disk != "" || o.noModule) {
 		return fmt.Errorf("--each: not with --node, --labels, --share, --tap, --disk, --no-module")
@@ -305,7 +306,7 @@ func checkPackages(names []string) error {
 
 var packageName = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
 
-// copies maps paths in the guests to the paths of --copy-in.
+// copies returns the paths of --copy-in by their paths in the guests.
 func (o *options) copies() (map[string]string, error) {
 	list := map[string]string{}
 	for _, path := range o.copyIn {
@@ -332,7 +333,7 @@ func (o *options) copies() (map[string]string, error) {
 	return list, nil
 }
 
-// checkScript requires a readable script.
+// checkScript returns an error unless there is a script that the rig can read.
 func (o *options) checkScript() error {
 	if o.each != "" {
 		_, err := o.scripts()
@@ -350,7 +351,7 @@ func (o *options) checkScript() error {
 	return checkReadable(o.script[0])
 }
 
-// checkReadable requires the path of a readable script.
+// checkReadable returns an error unless the path is that of a readable file.
 func checkReadable(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -363,7 +364,7 @@ func checkReadable(path string) error {
 	return nil
 }
 
-// size is a number of bytes written with a unit.
+// size is a flag with a number of bytes, which may have a unit, for example 256M.
 type size int64
 
 var sizeFormat = regexp.MustCompile(`^([0-9]+)([KMGT]?)(I?B)?$`)
@@ -397,7 +398,7 @@ func (s size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// limit is a flag with a duration, which always has a unit.
+// limit is a flag with a duration, for example 90s. The unit is necessary.
 type limit time.Duration
 
 func (l *limit) Set(text string) error {

@@ -63,7 +63,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// The rig would pass a flag after the script to the script, and so ignore it.
+// The rig refuses a flag after the script, because it would pass the flag to the script.
 func TestFlagsAfterTheScript(t *testing.T) {
 	for _, args := range [][]string{
 		{"script", "--kernel", "debug"}, {"script", "argument", "-h"}, {"-", "--pages"}, {"-c", "true", "argument", "--pages"},
@@ -124,10 +124,10 @@ func TestNode(t *testing.T) {
 		t.Errorf("got %+v, %v", o, err)
 	}
 	if _, err := parseNode("--node", "--guests", "0"); err != nil {
-		t.Errorf("a node alone: %v", err)
+		t.Errorf("the rig refuses a node without guests: %v", err)
 	}
 	if _, err := parseNode("--node", "--no-mount", "--size", "2M"); err != nil {
-		t.Errorf("a node in which the script mounts the volume: %v", err)
+		t.Errorf("the rig refuses a node in which the script mounts the volume: %v", err)
 	}
 	for _, args := range [][]string{
 		{"--zone", "dram"}, {"--node-kernel", "6.12"}, {"--node", "--zone", "disk"}, {"--node", "--no-module"},

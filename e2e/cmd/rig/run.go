@@ -45,13 +45,13 @@ type session struct {
 	rig
 	*options
 	dir     string
-	kernels []kernel.Kernel // the guests have them in turn; the last one is the node's
+	kernels []kernel.Kernel // the guests' kernels; with a node, the last one is the node's
 	lab     *lab.Lab
 	shared  *vm.Range
-	fsck    string // path of the checker, if there is a volume
+	fsck    string // the path of fsck.stargatefs if there is a volume, or empty
 
 	mu      sync.Mutex
-	aborted int // the exit status of an aborted run
+	aborted int // the exit status if the run was aborted, or 0
 	main    *exec.Cmd
 }
 
@@ -81,7 +81,8 @@ func (r rig) withLab(o *options, work func(*session) (int, error)) error {
 	return s.close(code, err)
 }
 
-// prepare fills the caches and compiles. It prints a description of the machine.
+// prepare fills the caches, and compiles the module and the tools. It prints a description of the
+// machine.
 func (s *session) prepare() (*lab.Assets, error) {
 	var releases []string
 	for _, name := range s.options.kernels {
@@ -119,8 +120,8 @@ func (s *session) prepare() (*lab.Assets, error) {
 	return assets, nil
 }
 
-// prepareNode fills the node's caches. It adds the node's kernel to the kernels for which the rig
-// compiles.
+// prepareNode fills the node's caches. It adds the node's kernel to the session's kernels, for
+// which the rig compiles the module.
 func (s *session) prepareNode(assets *lab.Assets) error {
 	k, err := s.rig.kernel(s.nodeOn)
 	if err != nil {
@@ -130,7 +131,7 @@ func (s *session) prepareNode(assets *lab.Assets) error {
 	return assets.PrepareNode(k)
 }
 
-// inLab makes range, volume, payload and guests, and then calls work.
+// inLab makes the range, the volume, the payload and the guests, and then calls work.
 func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (int, error) {
 	payload, err := s.payload()
 	if err != nil {
@@ -225,7 +226,7 @@ func (s *session) network() *vm.Net {
 	return &vm.Net{Run: s.dir, Tap: s.tap}
 }
 
-// sharesDir is the folder of the shares; for processes outside of this run it is empty.
+// sharesDir returns the folder of the shares. Only processes of this run see its content.
 func (s *session) sharesDir() string { return filepath.Join(s.dir, "shares") }
 
 // makeShares makes the folders of --share.
@@ -251,7 +252,7 @@ func (s *session) makeShares() ([]vm.Share, error) {
 	return shares, nil
 }
 
-// unsound returns the errors of a run other than those of its script.
+// unsound is the error of a run whose script succeeded: errors in a kernel log or in the volume.
 type unsound []string
 
 func (u unsound) Error() string { return strings.Join(u, "\n") }
@@ -267,7 +268,7 @@ func (s *session) judge() error {
 // close removes the run's folder, except logs, and returns the rig's status.
 func (s *session) close(code int, err error) error {
 	if aborted := s.abortStatus(); aborted != 0 {
-		code, err = aborted, nil // the abort causes the failures from here on
+		code, err = aborted, nil // the abort has caused err
 	}
 	var wrong unsound
 	switch {
@@ -285,7 +286,7 @@ func (s *session) close(code int, err error) error {
 	if code == 0 && !s.keepLogs {
 		return os.RemoveAll(s.dir)
 	}
-	// Only the logs stay.
+	// The logs stay.
 	for _, name := range []string{"pid", "socket", "payload.tar", "shares", "bells.socket"} {
 		if e := os.Remove(filepath.Join(s.dir, name)); e != nil && !errors.Is(e, os.ErrNotExist) {
 			say.Line("%v", e)
@@ -321,7 +322,7 @@ func (s *session) watch() (stop func()) {
 	return func() { close(done); timer.Stop() }
 }
 
-// abort ends script and guests repeatedly until the run stops.
+// abort ends the script and the guests, again and again, until the run has ended.
 func (s *session) abort(code int, done <-chan struct{}) {
 	s.mu.Lock()
 	s.aborted = code
@@ -363,7 +364,7 @@ func (s *session) currentLab() *lab.Lab {
 	return s.lab
 }
 
-// payload packs the files for the guests: module, tools, and the files that the user copies in.
+// payload packs the files for the guests: the module, the tools, and the files of --copy-in.
 func (s *session) payload() (string, error) {
 	payload := image.Payload{}
 	if !s.noModule {
@@ -382,8 +383,8 @@ func (s *session) payload() (string, error) {
 	return archive, payload.Write(archive)
 }
 
-// scriptFile returns the path of the script, which it stores in a file if necessary, and its
-// arguments.
+// scriptFile returns the path of the script, and the script's arguments. If the script has no path,
+// scriptFile stores it in a file.
 func (s *session) scriptFile() (string, []string, error) {
 	path := filepath.Join(s.dir, "script")
 	if s.text != "" {

@@ -15,7 +15,7 @@ import (
 	"stargate/e2e/internal/vm"
 )
 
-// functions are the functions that scripts can call; bash reads them before the script.
+// functions are the functions that scripts can call. bash reads them before the script.
 const functions = `on() { "$RIG_PROGRAM" __client run "$@"; }
 kill_guest() { "$RIG_PROGRAM" __client kill_guest "$@"; }
 start_guest() { "$RIG_PROGRAM" __client start_guest "$@"; }
@@ -38,8 +38,8 @@ func (s *session) script() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The script is a process group of its own, which would be stopped if it read from the
-	// terminal.
+	// The script has its own process group. The kernel would stop the script if it read from
+	// the terminal.
 	var stdin *os.File
 	if !isTerminal(os.Stdin) && !(len(s.options.script) > 0 && s.text == "" && s.options.script[0] == "-") {
 		stdin = os.Stdin

@@ -21,7 +21,7 @@ func isTerminal(f *os.File) bool {
 	return terminalCall(f, syscall.TCGETS, unsafe.Pointer(&state)) == nil
 }
 
-// terminalSize returns the terminal's size, or 24 by 80 if it reports none.
+// terminalSize returns the terminal's size, or 24 by 80 if the terminal reports no size.
 func terminalSize(f *os.File) (rows, columns uint32) {
 	var size [4]uint16
 	if terminalCall(f, syscall.TIOCGWINSZ, unsafe.Pointer(&size)) != nil || size[0] == 0 {
@@ -30,7 +30,7 @@ func terminalSize(f *os.File) (rows, columns uint32) {
 	return uint32(size[0]), uint32(size[1])
 }
 
-// rawTerminal makes the terminal pass every key to the guest; restore undoes this.
+// rawTerminal makes the terminal pass every key to the guest. The function restore undoes this.
 func rawTerminal(f *os.File) (restore func(), err error) {
 	var old syscall.Termios
 	if err := terminalCall(f, syscall.TCGETS, unsafe.Pointer(&old)); err != nil {
