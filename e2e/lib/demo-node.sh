@@ -16,17 +16,18 @@ region=/mnt/sg/.stargate/region
 
 # --- 1 ---
 title "1. A host, and two VMs in it, with one range of memory"
-tell "host runs a stock Debian kernel with KVM (the machine under it: $RIG_ACCEL). It has" \
-	"$((RIG_SIZE >> 20)) MiB of its memory reserved, at the physical address $RIG_BASE, and the volume that" \
-	"lies there mounted. g1 and g2 are VMs under its KVM. Their QEMU has that memory from the" \
-	"volume's own file $region, and puts it where the host has it. They have mounted it, too."
+tell "host runs a stock Debian kernel with KVM (the machine under it: $RIG_ACCEL). It has reserved" \
+	"$((RIG_SIZE >> 20)) MiB of its memory, at the physical address $RIG_BASE. A volume is in this" \
+	"memory, and the host has mounted it. g1 and g2 are VMs under the host's KVM. Their QEMU maps" \
+	"the volume's own file $region, at the same physical address. Both VMs have also mounted the" \
+	"volume."
 for system in "${systems[@]}"; do
 	vm "$system" 'echo "$(uname -sr): $(grep -i persistent /proc/iomem); $(grep -m 1 stargatefs /proc/mounts)"'
 done
 vm host "stargatectl systems $region"
 
 # --- 2 ---
-title "2. A file written by one is read by the others"
+title "2. Each system reads the files that others write"
 vm host "echo 'Hello from the host.' >/mnt/sg/hello"
 vm g1 "cat /mnt/sg/hello; echo 'And from inside of g1.' >>/mnt/sg/hello"
 vm g2 'cat /mnt/sg/hello; dd if=/dev/urandom of=/mnt/sg/big bs=1M count=16 status=none'
@@ -41,24 +42,24 @@ done
 
 # --- 3 ---
 title "3. One copy, at one physical address"
-tell "A file's index is a page table: its entries hold physical addresses. Each system reads" \
-	"the file where it is:"
+tell "A file's index is a page table, whose entries are physical addresses. These addresses are" \
+	"valid in each system:"
 address='stargatectl --json stat /dev/pmem0 /hello 2>/dev/null |
 	sed -nE "s/.*\"phys\": \"(0x[0-9a-f]+)\", \"leaf\".*/\1/p" | head -n 1'
 declare -A phys
 for system in "${systems[@]}"; do
 	phys[$system]=$(on "$system" "$address" </dev/null) || fail "$system does not find the file's address"
-	printf '  %-5s /mnt/sg/hello lies at the physical address %s\n' "$system" "${phys[$system]}"
+	printf '  %-5s /mnt/sg/hello is at the physical address %s\n' "$system" "${phys[$system]}"
 done
 [[ -n ${phys[host]} && ${phys[host]} == "${phys[g1]}" && ${phys[host]} == "${phys[g2]}" ]] ||
 	fail "the systems report different addresses for the file"
-tell "So the text must be there in each system's own memory (/dev/mem), without any file system:"
+tell "So each system must find the text at this address in /dev/mem, without any file system:"
 compile region
 for system in "${systems[@]}"; do
 	put "$compiled/region" /usr/local/bin/region "$system"
 	vm "$system" "region read /dev/mem ${phys[host]} 44"
 done
-tell "A store to that address changes the file of all systems:"
+tell "A store to this address changes the file in all systems:"
 vm g1 "printf 'HELLO' | region write /dev/mem ${phys[host]} 5"
 vm host "head -n 1 /mnt/sg/hello"
 vm g2 "head -n 1 /mnt/sg/hello"
@@ -67,10 +68,10 @@ vm host 'echo "KVM maps $(cat /sys/kernel/debug/kvm/pages_2m) pages of 2 MiB"'
 
 # --- 4 ---
 title "4. A VM is killed while it writes"
-tell "g1 writes orders, each into a new file, and renames the file when it is complete. Every completed" \
-	"order is recorded here. g1 also holds a lock for which the host waits. Then its QEMU gets SIGKILL." \
-	"No guard runs: the host's module itself detects that no process maps the volume's memory for" \
-	"that VM any more."
+tell "g1 writes orders. It writes each order into a new file, and renames the file when the order is" \
+	"complete. The demo records every complete order. g1 also holds a lock for which the host waits." \
+	"Then g1's QEMU gets SIGKILL. No guard runs: the host's module itself detects that no process" \
+	"maps the volume's memory for g1 any more."
 notes=$(mktemp)
 trap 'rm -f "$notes"' EXIT
 on g1 'exec 9>/mnt/sg/lock; flock 9; touch /mnt/sg/locked; sleep 1000' </dev/null >/dev/null 2>&1 &
@@ -104,7 +105,8 @@ vm g2 "rm -r /mnt/sg/orders; echo 'on it goes' >>/mnt/sg/hello"
 vm host 'cat /mnt/sg/hello; ls /mnt/sg'
 
 took "the node under $RIG_ACCEL, VMs under its KVM"
-tell "Seen: one copy of the bytes, at one physical address, in a host and two VMs; each system" \
-	"reads what another writes; $completed of $completed completed files intact after a death that the" \
-	"host alone noticed. Now all unmount, fsck.stargatefs -n goes over the volume, and the kernels'" \
-	"logs are searched. Next: make test, make test SUITE=node, make bench SUITE=quick, docs/README.md."
+tell "The demo has shown: a host and two VMs use one copy of the bytes, at one physical address. Each" \
+	"system reads the writes of the others. After the death of a VM, which the host detected without" \
+	"help, $completed of $completed completed files are intact. Now all systems unmount the volume," \
+	"fsck.stargatefs -n checks it, and the rig searches the kernels' logs. Next: make test, make test" \
+	"SUITE=node, make bench SUITE=quick, docs/README.md."

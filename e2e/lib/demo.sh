@@ -29,9 +29,9 @@ bytes_at() { dd if="$RIG_RANGE" bs=1 skip="$1" count="$2" status=none; }
 
 # --- 1 ---
 title "1. Two VMs with one range of memory"
-tell "g1 and g2 run a stock Debian kernel under QEMU (accelerator: $RIG_ACCEL). Both were given" \
-	"the same $((RIG_SIZE >> 20)) MiB of this machine's memory, at the same physical address," \
-	"$RIG_BASE, and both have mounted the volume that lies in it."
+tell "g1 and g2 run a stock Debian kernel under QEMU (accelerator: $RIG_ACCEL). Both have the same" \
+	"$((RIG_SIZE >> 20)) MiB of this machine's memory, at the same physical address, $RIG_BASE. A" \
+	"volume is in this memory, and both have mounted it."
 vm g1 "uname -sr; grep -i persistent /proc/iomem; grep stargatefs /proc/mounts"
 vm g2 "grep -i persistent /proc/iomem; grep stargatefs /proc/mounts"
 host ctl systems "$RIG_RANGE"
@@ -51,8 +51,9 @@ second=$(on g2 'sha256sum </mnt/sg/data/big')
 timed "g2 reads them and computes SHA-256" "$start"
 [[ $first == "$second" ]] || fail "g1 and g2 read different bytes"
 printf '  SHA-256 of /data/big, in g1 and in g2:  %s\n' "${first%% *}"
-tell "Names, absent names, attributes, locks: each call of one shows what has returned in the" \
-	"other. How soon? g1 counts up in a file; g2 reads it as fast as it can:"
+tell "After a call has returned in one VM, each call in the other VM sees its effect: names, absent" \
+	"names, attributes and locks. To show how soon, g1 writes rising numbers into a file, and g2" \
+	"reads the file as fast as possible:"
 on g1 'for i in $(seq 2000); do echo $i >/mnt/sg/count; done' </dev/null &
 counting=$!
 vm g2 'for i in $(seq 2000); do read -r n </mnt/sg/count; case $n in "$last" | "") ;; *) seen=$((seen + 1)) last=$n ;; esac
@@ -62,12 +63,13 @@ wait "$counting" || fail "g1 cannot write its numbers"
 # --- 3 ---
 title "3. Where the bytes are"
 tell "A file's index is a page table. Its entries are physical addresses, which are valid in each" \
-	"system that has the memory at the same address. This is the entry of /hello, read by the host:"
+	"system that has the memory at the same address. The host reads the entry of /hello:"
 host ctl stat "$RIG_RANGE" /hello | grep -E 'host#|size|table:|root|runs:|phys'
 phys=$(address_of /hello)
 [[ -n $phys ]] || fail "stargatectl stat shows no address of /hello"
 offset=$((phys - RIG_BASE))
-tell "So the text must lie at $phys, which is byte $offset of the range, without any file system:"
+tell "So the text must be at $phys, which is byte $offset of the range. The host reads it there" \
+	"without any file system:"
 host dd if="$RIG_RANGE" bs=1 skip="$offset" count=38 status=none
 [[ $(bytes_at "$offset" 24) == "Hello from inside of g1." ]] ||
 	fail "the bytes at $phys are not the file's"
@@ -83,9 +85,10 @@ printf '  SHA-256 of /data/big outside:           %s\n' "${outside%% *}"
 
 # --- 4 ---
 title "4. A VM is killed while it writes"
-tell "g1 writes orders: each into a new file, which is renamed when it is complete. Every completed" \
-	"one is noted here. g2 does its own work in the same directory. Then g1's QEMU gets SIGKILL." \
-	"Its guard sees that it has ended, and fences it: g2 can take the locks that g1 held."
+tell "g1 writes orders. It writes each order into a new file, and renames the file when the order is" \
+	"complete. The demo records every complete order. g2 does its own work in the same directory." \
+	"Then g1's QEMU gets SIGKILL. g1's guard detects this, and fences g1, so that g2 can take the" \
+	"locks that g1 held."
 notes=$(mktemp) log=$(mktemp)
 trap 'rm -f "$notes" "$log"' EXIT
 on g1 "$orders" </dev/null >"$notes" 2>/dev/null &
@@ -109,10 +112,10 @@ timed "from SIGKILL of g1 to the next step of g2" "$start"
 wait "$writer" || true
 completed=$(noted "$notes")
 last=$(tail -n 1 "$notes")
-echo "  recorded until then: $completed completed orders, the last one ${last##* }"
+echo "  recorded until SIGKILL: $completed completed orders, the last of them ${last##* }"
 on g2 'touch /run/enough' </dev/null
 wait "$other" || fail "an operation of g2 failed: $(tail -n 1 "$log")"
-echo "  g2 went on: $before steps until then, $(tail -n 1 "$log") in the end"
+echo "  g2 continued: it had made $before steps at SIGKILL, and $(tail -n 1 "$log") at the end"
 on g2 'cd /mnt/sg/orders && sha256sum --quiet -c -' <"$notes" ||
 	fail "a completed order is missing or has other bytes"
 echo "  g2 reads all $completed completed orders, bit for bit"
@@ -120,7 +123,7 @@ vm g2 "rm /mnt/sg/orders/count-of-g2; ls /mnt/sg; df -h /mnt/sg"
 host ctl systems "$RIG_RANGE"
 
 # --- 5 ---
-title "5. It starts again"
+title "5. The killed VM starts again"
 start=$EPOCHREALTIME
 start_guest g1
 timed "g1 boots and mounts, as a new system" "$start"
@@ -129,12 +132,12 @@ there=$(on g1 "cd /mnt/sg/orders && ls | grep -c '^order-'")
 [[ $there -ge $completed ]] || fail "the volume has only $there of $completed completed orders"
 again=$(on g1 'sha256sum </mnt/sg/data/big')
 [[ $again == "$first" ]] || fail "/data/big has changed"
-echo "  its orders and /data/big are unchanged"
+echo "  the orders of g1 and /data/big are unchanged"
 vm g1 "echo 'and on it goes' >>/mnt/sg/hello"
 vm g2 "cat /mnt/sg/hello"
 
 # --- 6 ---
-title "6. Both unmount; the volume is checked from outside"
+title "6. Both VMs unmount the volume, and this machine checks it"
 start=$EPOCHREALTIME
 stop_guest g1
 stop_guest g2
@@ -144,7 +147,7 @@ host "$SG_TOOLS/fsck.stargatefs" -n "$RIG_RANGE"
 timed "fsck.stargatefs -n" "$start"
 
 took "VMs under $RIG_ACCEL"
-tell "Seen: one copy of the bytes, at one physical address, in two VMs and outside of them; each" \
-	"VM reads what the other writes; $completed of $completed completed files intact after a" \
-	"power cut, and the other VM continues; a clean check. Next: make test, make bench SUITE=quick," \
-	"docs/README.md."
+tell "The demo has shown: two VMs and this machine use one copy of the bytes, at one physical" \
+	"address. Each VM reads the writes of the other. After a power cut of one VM, the other VM" \
+	"continues, and $completed of $completed completed files are intact. The check of the volume" \
+	"finds no error. Next: make test, make bench SUITE=quick, docs/README.md."

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Measures several ways to copy data to memory. The result shows from which size on this processor
- * is faster with stores past its caches, and with vectors.
+ * Measures several ways to copy data to memory. The result shows for which sizes stores past this
+ * processor's caches are faster, and for which sizes vectors are faster.
  *
  *   crossover [ROUNDS]   prints "copy WAY SIZE NS-WRITTEN NS-WRITTEN-AND-READ"; each time is the
  *                        median of all rounds

@@ -7,7 +7,8 @@
  *
  * Prints "BYTES NANOSECONDS". The semaphores handover-full (value 0) and handover-empty (value 1)
  * must exist. With `turns`, two words of memory at OFFSET in the file PATH replace the semaphores,
- * and both sides poll these words. This is P1's user face, for a system without a mounted volume.
+ * and both sides poll these words. So the turns work as with P1's semaphores in user space, but
+ * without a mounted volume.
  * With `direct`, calls bypass page caches (O_DIRECT). Each block contains its number. If FILE is -,
  * the systems only take turns, without a file.
  */

@@ -153,8 +153,8 @@ static void ranges(const char *path)
 }
 
 /*
- * With FUSE, the kernel does not report the kind of a lock to the server. It reports the end of an
- * open file only after close() has returned, or after the process has ended.
+ * With FUSE, the kernel does not report the kind of a lock to the server. The kernel reports the
+ * close of a file only after close() has returned, or after the process has ended.
  */
 static bool by_fuse;
 

@@ -2,9 +2,9 @@
 /*
  * Reduces reads and writes to their copies. This library is loaded before the C library
  * (LD_PRELOAD). Then pread() and pwrite() of a program make no system call. They copy from and to
- * memory that is present since the start of the program. With ONLYCOPY=words they copy as kernels
- * do on a processor without fast `rep movsb`, and otherwise as the C library does. ONLYCOPY_MIB
- * sets the memory for each file.
+ * memory that is present since the start of the program. With ONLYCOPY=words, they copy as kernels
+ * do on a processor without fast `rep movsb`. Without it, they copy as the C library does.
+ * ONLYCOPY_MIB sets the memory for each file.
  *
  * A descriptor selects one of FILES areas. On a machine without caches, two files that share an
  * area cost as much as two files with separate areas.

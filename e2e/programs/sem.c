@@ -299,7 +299,7 @@ static uint64_t word(uint64_t i)
 	return i ^ i >> 29;
 }
 
-/* The sum of a block's words. It depends on their order. */
+/* Returns a sum of a block's words that depends on their order. */
 static uint64_t sum_of(const uint64_t *block, uint64_t words, uint64_t sum)
 {
 	uint64_t i;

@@ -314,8 +314,8 @@ static int fill(const char *path, off_t from, size_t len, char with)
 }
 
 /*
- * Fills the volume, and leaves free pages for only half of the range. So a file as long as the
- * range needs the freed pages.
+ * Fills the volume, and leaves free pages for only half of the range. So a file with the length of
+ * the range needs the freed pages.
  */
 static void fill_volume(const char *ballast)
 {

@@ -178,7 +178,7 @@ step "removed files and pages that move"
 holds "a file of 4 KiB pages is made" 'perl -e "open(F, q(>), shift) or die; for (1 .. 6000) { seek(F, 8192 * \$_, 0); print F \$_ }" \
 	/mnt/sg/moved && cp /mnt/sg/moved /tmp/moved'
 holds "the client mounts by NFS 3" 'mount -t nfs -o vers=3,noac,lookupcache=none 127.0.0.1:/mnt/sg /nfs'
-holds "stale handles disturb no move" "taskset -c 0 stale $(scaled 5 20 100)"
+holds "a stale handle disturbs no move of a page" "taskset -c 0 stale $(scaled 5 20 100)"
 holds "no byte has changed" 'cmp /tmp/moved /mnt/sg/moved && rm /mnt/sg/moved && umount /nfs'
 
 step "features of 4.2 only"

@@ -59,8 +59,8 @@ counted() {
 	holds "one fault maps 16 pages" 'head -c 1M /dev/urandom >/mnt/sg/megabyte &&
 		faults=$(/root/region touch /mnt/sg/megabyte) && rm /mnt/sg/megabyte &&
 		echo "$faults faults" && [ "$faults" -le 20 ]'
-	# Kernels up to 6.11 have no large entries for memory with struct pages. The zero page,
-	# which holes show, is such memory.
+	# Holes are mapped to the zero page, which has a struct page. Kernels up to 6.11 have no
+	# large entries for such memory.
 	holds "few faults map a large hole" 'truncate -s 64M /mnt/sg/hole && most=40
 		case $(uname -r) in 6.1.*) most=1100;; esac
 		faults=$(/root/region touch /mnt/sg/hole) && rm /mnt/sg/hole &&

@@ -4,8 +4,8 @@
 # Tests .stargate/region, the volume's memory as a regular file. A store through region changes
 # files, and a write to a file changes region. Large pages map region, and its allocation in advance
 # changes no byte. The scenario also tests which users may open region, and the list of processes
-# that have mapped it. The file volume.json gives the volume's address. Both files do not affect the
-# rest of the directory tree.
+# that have mapped it. The file volume.json gives the volume's address. The directory tree is the
+# same with and without these files.
 #
 # rig: --size 64M --pages --pkgs attr
 # maps: walk
@@ -76,7 +76,7 @@ same "the refused remounts have changed nothing" "640 64055:108 440 64055:108" "
 refused "a second mount with other options is refused" 'mounted already, with region_uid=64055,region_gid=108,region_mode=0640' \
 	'mkdir -p /mnt/again && mount -t stargatefs -o region_uid=1 /dev/pmem0 /mnt/again'
 
-step "mounts through which region may be opened (region_nodiratime)"
+step "with region_nodiratime, users can open region only by some mounts"
 machine=00000000-1111-2222-3333-444444444444
 # $member COMMAND...: runs COMMAND as a user of region's group without capabilities. The mode of
 # region lets this user open it.

@@ -178,25 +178,25 @@ func (o *options) check() error {
 	case o.size > 960<<30:
 		return fmt.Errorf("--size %s: at most 960G, as QEMU's CPUs have 40 bits for addresses", o.size)
 	case o.size < leastVolume && !o.noMount:
-		return fmt.Errorf("--size %s: the smallest volume has %s; with --no-mount there is none", o.size, size(leastVolume))
+		return fmt.Errorf("--size %s: the smallest volume has %s; with --no-mount, the rig makes no volume", o.size, size(leastVolume))
 	case o.labels && (o.pages || o.node):
 		return fmt.Errorf("--labels: only an NVDIMM has labels; with --pages or --node the range is no NVDIMM")
 	case o.memory < 256<<20 || o.memory > mostNodeMemory:
-		return fmt.Errorf("--mem %s: must be 256M (stock kernels need that to boot) to %s (the shared range lies above)", o.memory, size(mostNodeMemory))
+		return fmt.Errorf("--mem %s: must be at least 256M, which stock kernels need to boot, and at most %s, because the shared range is above it", o.memory, size(mostNodeMemory))
 	case debug(o.kernels) && o.memory < 1<<30:
 		return fmt.Errorf("--mem %s: must be 1G or more with the debug kernel", o.memory)
 	case o.icount && (o.cpus > 1 || o.guests > 1):
 		return fmt.Errorf("--icount counts the instructions of one CPU: use --guests 1 --cpus 1")
 	case o.icount && len(o.shares) > 0:
-		return fmt.Errorf("--icount counts a guest's instructions, and the server of a share runs outside of it: leave out --share")
+		return fmt.Errorf("--icount: not with --share, because the share's server runs outside of the guest whose instructions are counted")
 	case o.icount && o.net:
-		return fmt.Errorf("--icount runs one guest: not with --net")
+		return fmt.Errorf("--icount: not with --net, because only one guest runs")
 	case o.bells && (o.icount || o.noModule || o.node && o.noMount):
 		return fmt.Errorf("--bells: not with --icount, --no-module, nor with --node and --no-mount")
 	case o.timeout <= 0:
 		return fmt.Errorf("--timeout %s: must be longer than 0", o.timeout.String())
 	case len(o.append) > 1024:
-		return fmt.Errorf("--append: %d characters: at most 1024, as kernels read 2047 with the rig's own", len(o.append))
+		return fmt.Errorf("--append: %d characters: must be at most 1024, because kernels read 2047 characters, including the rig's own words", len(o.append))
 	}
 	if err := checkPackages(o.packages); err != nil {
 		return err
@@ -221,7 +221,7 @@ func (o *options) check() error {
 func (o *options) checkMember() error {
 	switch {
 	case o.nested && (o.node || o.cpus > 1 || o.icount):
-		return fmt.Errorf("--nested: for guests with one CPU, as translation corrupts the memory of others; not with --node, --icount")
+		return fmt.Errorf("--nested: only with --cpus 1, because with more CPUs QEMU's translation corrupts a guest's memory; not with --node, --icount")
 	case o.tap == "" && o.disk == "":
 		return nil
 	case o.guests != 1 || o.node:
@@ -264,7 +264,7 @@ func (o *options) checkNode() error {
 	case o.net:
 		return fmt.Errorf("--node: not with --net")
 	case int64(o.guests)*int64(o.memory) > mostNodeMemory:
-		return fmt.Errorf("--node: %d guests with %s each: at most %s for all, as the shared range lies above the node's memory", o.guests, o.memory, size(mostNodeMemory))
+		return fmt.Errorf("--node: %d guests with %s each need too much memory: the node has at most %s, because the shared range is above it", o.guests, o.memory, size(mostNodeMemory))
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func (l *Lab) forget() {
 // state it cannot restore. If anew is set, it reboots all guests.
 func (l *Lab) Renew(anew bool) error {
 	if anew {
-		l.KillAll() // also guests whose lock a waiting request holds
+		l.KillAll() // a request may wait for a guest, and hold its lock: the guest's end ends both
 		l.forget()
 	}
 	if err := l.together(func(m *member) error { return l.tidyOrEnd(m, anew) }); err != nil {

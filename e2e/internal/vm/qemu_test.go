@@ -21,7 +21,7 @@ func TestPathsWithCommas(t *testing.T) {
 	args := strings.Join(spec.args(QEMU{"/q"}, "", here("/c,d e/console")), "\n")
 	for _, want := range []string{"path=/c,,d e/console\n", "file=/a,,b/root\n"} {
 		if !strings.Contains(args, want) {
-			t.Errorf("no %q in\n%s", want, args)
+			t.Errorf("the arguments lack %q:\n%s", want, args)
 		}
 	}
 }
@@ -45,7 +45,7 @@ func TestShares(t *testing.T) {
 		args := strings.Join(spec.args(QEMU{"/q"}, "", here("/console")), "\n")
 		for _, want := range c.want {
 			if !strings.Contains(args, want) {
-				t.Errorf("%v: no %q in\n%s", c.kinds, want, args)
+				t.Errorf("%v: the arguments lack %q:\n%s", c.kinds, want, args)
 			}
 		}
 		if strings.Contains(args, c.not) {
@@ -98,7 +98,7 @@ func TestMember(t *testing.T) {
 	args := strings.Join(spec.args(QEMU{"/q"}, "", here("/console")), "\n")
 	for _, want := range []string{"tap,id=net,ifname=n2,script=no,downscript=no", "file=/a,,b\n", "drive=kept,serial=kept"} {
 		if !strings.Contains(args, want) {
-			t.Errorf("no %q in\n%s", want, args)
+			t.Errorf("the arguments lack %q:\n%s", want, args)
 		}
 	}
 	for _, drive := range strings.Split(args, "\n") {
@@ -132,7 +132,7 @@ func TestMachineInANode(t *testing.T) {
 	for _, want := range []string{"mem-path=/mnt/sg/.stargate/region@uuid,", ",prealloc=off", "path=/dev/stdout\n", "path=/run/rig/g1.channel,server=on,wait=on\n",
 		"path=/run/rig/g1.monitor,server=on,wait=on\n", "addr=0x400000000\n", "accel\nkvm\n", "file=/dev/vde\n", "/rig/qemu/usr/share/seabios\n"} {
 		if !strings.Contains(args, want) {
-			t.Errorf("no %q in\n%s", want, args)
+			t.Errorf("the arguments lack %q:\n%s", want, args)
 		}
 	}
 	if strings.Contains(args, "fd=") {
@@ -172,7 +172,7 @@ func TestRangeOfANode(t *testing.T) {
 		spec := Spec{Name: "x", Accel: Accel{Name: "tcg", Node: true}, Range: c.r}
 		line := spec.commandLine()
 		if !strings.Contains(line, c.want) || !strings.Contains(line, "tsc_early_khz=") {
-			t.Errorf("no %q in %s", c.want, line)
+			t.Errorf("the command line lacks %q: %s", c.want, line)
 		}
 	}
 	if args := strings.Join(Accel{Name: "tcg", Node: true}.args(), " "); !strings.Contains(args, "+svm") {
