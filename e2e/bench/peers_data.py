@@ -4,8 +4,8 @@
 import statistics
 import sys
 
-# Each section's results are lines of words. The first words identify the measurement, and the
-# others are figures. This is the number of the first words.
+# Each section's results are lines of words. On each line, this many words identify the measurement.
+# The others are figures.
 SECTIONS = {"fio": 4, "fio-6.1": 4, "hand": 3, "tail": 2, "count": 2, "cpu": 3, "memory": 4, "programs": 2, "many": 4, "meta": 3, "engines": 4}
 WORD = {"programs": "program", "fio-6.1": "fio", "engines": "engine"}
 

@@ -43,7 +43,7 @@ static uint64_t look(long answer)
 		if (i == WARM)
 			start = counter();
 		if (sys(SYS_stat, names[i], &st) != answer) {
-			printf("%s: stat() has an unexpected result\n", names[i]);
+			printf("%s: stat() returned an unexpected result\n", names[i]);
 			exit(1);
 		}
 	}

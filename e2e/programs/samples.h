@@ -73,7 +73,7 @@ static void samples_load(void)
 		    !strchr("tTwW", type))
 			continue;
 		snprintf(s.of, sizeof(s.of), "%s", of[0] ? of : "kernel");
-		/* The compiler splits functions into NAME and NAME.PART: counts both as NAME. */
+		/* The compiler may split a function into NAME and NAME.PART. Both count as NAME. */
 		s.name[strcspn(s.name, ".")] = '\0';
 		if (samples.symbols == room) {
 			room = room ? 2 * room : 65536;

@@ -180,7 +180,7 @@ static void fork_with(const char *name, const char *face)
 		_exit(0);
 	}
 	wait(&status);
-	gives("the parent locks after the owner, a child, has died", EOWNERDEAD,
+	gives("the parent locks after the death of the owner, a child", EOWNERDEAD,
 	      stargate_mutex_lock(s, stargate_in(3000 * MS)));
 	must("consistent", stargate_consistent(s));
 	must("unlock", stargate_mutex_unlock(s));

@@ -49,7 +49,7 @@ says "the option --build=false forbids a build" "may not be built" --prebuilt /n
 says "with an empty --prebuilt, no prebuilt module is used" "the node has no DKMS" --prebuilt=
 holds "the node has no module loaded" '[ ! -e /sys/module/stargatefs ]'
 
-step "the module that was built for $release by $of"
+step "the node loads the module that $of has built for $release"
 says "the prebuilt module is loaded" "prebuilt, kernel $release, version"
 holds "a volume is made and mounted" 'mkfs.stargatefs -q /dev/pmem0 && mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
 holds "a program is copied to the volume and runs" 'cp /bin/bash /mnt/sg/ && cmp /bin/bash /mnt/sg/bash && /mnt/sg/bash -c true'

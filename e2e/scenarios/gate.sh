@@ -37,8 +37,8 @@ count() {
 	printf '%s\n' "$1 ${said//$'\n'/$'\n'$1 }"
 }
 
-# The counts also depend on these versions. Of the kernel only the series is compared, not the
-# update.
+# machine: prints the versions on which the counts also depend. Updates of one kernel series count
+# as the same version.
 machine() {
 	echo "on: kernel $(cut -d . -f 1,2 <<<"$RIG_KERNEL")"
 	# shellcheck disable=SC2016 # for the VM's shell

@@ -23,7 +23,7 @@ trap 'rm -rf "$work"' EXIT
 storms=0 # processes that have made names so far
 steps_in_all=0
 kept= # the directory of the previous cut; $work/kept has the digests of its files
-echo "SG_SEED=$seed repeats the steps, but not their times; $cuts cuts"
+echo "The scenario makes $cuts cuts. SG_SEED=$seed repeats the steps, but not their times."
 
 between() { # prints a random number between A and B
 	awk -v r=$RANDOM -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", a + (b - a) * r / 32768 }'
@@ -143,7 +143,8 @@ for ((cut = 1; cut <= cuts; cut++)); do
 	recovered "$cut" "${at_work[@]}"
 done
 [[ $steps_in_all -gt 0 ]] || fail "no system completed a step"
-passed "after $cuts power cuts of the node, the volume had all $steps_in_all completed steps"
+# mk/test/repeat reads this line.
+passed "$cuts power cuts of the node have lost none of $steps_in_all completed steps"
 start_guest g1
 [[ $(on g1 'cd /mnt/sg/lives && find . -type f | wc -l' </dev/null) -gt 0 ]] || fail "g1 finds no file"
 passed "a guest can mount the volume after the last cut, and finds the files"

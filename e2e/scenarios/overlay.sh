@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# StargateFS has the upper layer and the work directory of an overlayfs. The scenario tests copying
-# up, whiteouts, opaque directories, renamed directories, and the content of the upper layer.
+# The upper layer and the work directory of an overlayfs are on StargateFS. The scenario tests
+# copying up, whiteouts, opaque directories, renamed directories, and the content of the upper
+# layer.
 #
 # rig: --pkgs "attr"
 # maps: inside

@@ -131,7 +131,7 @@ at g2 'umount /mnt/sg'
 at g1 'umount /mnt/sg && mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg'
 said=$(at g1 'stargatectl snapshot /mnt/sg /run/alone && fsck.stargatefs -n /run/alone >/dev/null &&
 	stargatectl get -r /run/alone / /run/got && diff -r /mnt/sg /run/got && echo the same')
-[[ $said == *"the same" && $said != *"systems paused"* ]] || fail "a copy of a volume without members is wrong, or paused systems: $said"
+[[ $said == *"the same" && $said != *"systems paused"* ]] || fail "a copy of a volume without members is wrong, or has paused systems: $said"
 passed "a copy of a volume without members pauses no system"
 at g2 'mount -t stargatefs /dev/pmem0 /mnt/sg && echo later >/mnt/sg/later'
 refuses "a mount with nojoin refuses a copy after a system has joined" 'in use or needs recovery' 'stargatectl snapshot /mnt/sg /run/late'

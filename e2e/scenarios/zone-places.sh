@@ -10,10 +10,8 @@
 # Therefore the test mounts a sparse file over the volume's region, and another text over
 # /proc/cpuinfo to simulate another processor.
 #
-# rig: --pages --no-mount --size 256M --mem 1G --append memmap=64M!0x20000000 --pkgs "lvm2 qemu-system-x86"
-# kernels: 6.12
-# maps: walk
-# limit: 900
+# rig: --pages --no-mount --size 256M --mem 1G --append memmap=64M!0x20000000 --pkgs "lvm2
+# qemu-system-x86" kernels: 6.12 maps: walk limit: 900
 # shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
@@ -36,7 +34,7 @@ two_places() {
 	holds "two devices become one zone" "stargatectl zone create sm /dev/$high /dev/$low"
 	same "the largest possible volume fits into one place" $((254 << 20)) \
 		"$(at g1 'stargatectl -j zone show sm' | grep -oP '"largest_volume": \K\d+')"
-	holds "a volume takes the smallest place" "stargatectl volume create small --size 62M"
+	holds "a new volume is made" "stargatectl volume create small --size 62M"
 	same "the volume is in the smallest place" "$(hex $((0x20200000)))" "$(of small base)"
 	refused "a volume cannot extend over both places" "largest possible volume has 254 MiB" \
 		"stargatectl volume create large --size 256M"

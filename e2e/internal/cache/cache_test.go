@@ -192,7 +192,8 @@ func TestWhatIsUsedIsNotRemoved(t *testing.T) {
 	}
 }
 
-// The error names a full disk, even if the failed program does not, like mmdebstrap.
+// If the disk is full, the error says so, even if the failed program does not. One such program is
+// mmdebstrap.
 func TestNoRoomIsTold(t *testing.T) {
 	failure := errors.New("exit status 25")
 	err := addRoom(failure, "/cache", 60<<20)

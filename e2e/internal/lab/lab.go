@@ -65,7 +65,8 @@ type Lab struct {
 	activity int
 }
 
-// member is a system through all its lives.
+// member is a system of a run. A script may end it and start it again, so it can have several
+// lives.
 type member struct {
 	name   string
 	system system
