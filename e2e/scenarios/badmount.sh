@@ -94,7 +94,7 @@ for wrong in "incompat 0x8000:unknown features" "version 99:format version 99" \
 	restore
 done
 "$saved/resuper" "$RIG_RANGE" ro_compat 0x8000
-refuses "a writable mount of a volume with an unknown feature that only readers may ignore is refused" 'can be used read-only' rw
+refuses "a writable mount is refused if only readers may ignore an unknown feature" 'can be used read-only' rw
 restore
 
 step "options"

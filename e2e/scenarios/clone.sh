@@ -173,7 +173,7 @@ wait "$making" || true
 start_guest g1 --no-mount
 holds "after a power cut the snapshot is unfinished or complete" "DM_DISABLE_UDEV=1 vgchange -qq -ay sm &&
 	stargatectl volume list | grep -E 'sm/k +(unfinished|snapshot)'"
-holds "that snapshot can be deleted" "stargatectl volume delete k && ! lvs sm/k"
+holds "the snapshot of the interrupted command can be deleted" "stargatectl volume delete k && ! lvs sm/k"
 holds_numbers c3 "$had1" "$had2"
 holds "the last volume and the zone are deleted" "stargatectl volume delete c3 && stargatectl zone destroy sm"
 finish

@@ -19,7 +19,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 # system COMMAND: runs the command in a namespace in which systemd is the first process, as in any
 # VM.
 system() { on g1 "nsenter -t \$(cat /run/systemd.pid) -a sh -c '$1'" </dev/null; }
-# soon WHAT COMMAND: checks that COMMAND succeeds in that namespace within a short time.
+# soon WHAT COMMAND: checks that COMMAND succeeds in the namespace of systemd within a short time.
 soon() {
 	local try said
 	for ((try = 0; try < 150; try++)); do

@@ -51,7 +51,7 @@ same "volume.json has the mode" rw "$(says mode)"
 same "volume.json shows that the system has joined" True "$(says joined)"
 same "volume.json shows no bad memory" False "$(says bad)"
 same "volume.json has its version" 1 "$(says version)"
-same "volume.json is as long as its size says" "$(on g1 "stat -c %s $about")" "$(on g1 "cat $about" | wc -c)"
+same "a read of volume.json returns as many bytes as its size" "$(on g1 "stat -c %s $about")" "$(on g1 "cat $about" | wc -c)"
 refused "volume.json cannot be written" "Invalid argument" "echo x >>$about"
 refused "stargatectl info refuses the region of a mounted volume" "is the memory of a mounted volume; name the mounted device instead" "stargatectl info $region"
 

@@ -4,7 +4,7 @@
 # Shared semaphores for other modules. The module sem_user is built against the exports of
 # stargatefs.ko (kernel/tests/sem_user). It acquires and releases semaphores at the same time as
 # processes and kernel threads of two guests. When the module waits, another guest wakes it. When an
-# owner of a semaphore dies, the module gets an error, also for a kernel thread. No count is lost.
+# owner of a semaphore dies, also a kernel thread, the module gets an error. No count is lost.
 #
 # rig: --guests 2 --size 128M --mem 384M
 # maps: walk

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Copies of a volume that three systems write by calls and mappings, each in its own map mode. Each
-# copy passes fsck. Of each system's stores, a copy has all that returned before the copy began, and
-# no store without the ones before it. The scenario also measures the pause. The error must name a
-# system that does not pause. Further cases are a system that dies after it has paused the others or
-# never resumes them, and unmounts, remounts and freezes during a pause.
+# copy passes fsck. A copy has every store that returned before the copy began. If it has a later
+# store of a system, it also has all earlier stores of that system. The scenario also measures the
+# pause. If a system does not pause, the error must name it. Further cases are a system that pauses
+# the others and then dies, or never resumes them, and unmounts, remounts and freezes during a pause.
 #
 # rig: --guests 3 --size 64M --pages
 # maps: inside

@@ -61,7 +61,7 @@ refuses_with 9 "an absent zone is refused" "no zone 'none'" "stargatectl zone ex
 holds "the second partition has a StargateFS" "mkfs.stargatefs -q /dev/pmem0p2"
 refuses_with 4 "a device with a file system is refused" "holds a StargateFS; give --force" "stargatectl zone extend sm /dev/pmem0p2"
 same "the zone is unchanged" "$small" "$(zone size)"
-holds "an extension without a new device or a longer one changes nothing" "stargatectl zone extend sm"
+holds "an extension changes nothing if no device is new or longer" "stargatectl zone extend sm"
 same "the zone has its earlier size" "$small" "$(zone size)"
 
 step "an extension by another device"

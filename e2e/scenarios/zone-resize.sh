@@ -92,7 +92,7 @@ sized g1 96
 holds "the grown volume has its files, and more space" \
 	"cmp /bin/bash /mnt/a/bash && head -c 60M /dev/zero >/mnt/a/more && sync && rm /mnt/a/more"
 
-step "growth while another system has the volume on a device of the old size"
+step "growth while another system's device still has the old size"
 at g2 'mkdir -p /mnt/a && modprobe dm_mod && DM_DISABLE_UDEV=1 vgchange -qq -ay sm &&
 	mount -t stargatefs /dev/sm/a /mnt/a'
 sized g2 96
@@ -143,7 +143,7 @@ holds "the volume passes fsck" "umount /mnt/a && stargatectl volume check a"
 
 step "growth into a reserve"
 holds "a volume with a reserve is made" "stargatectl volume delete a && stargatectl volume create c --size 32M --reserve 64M"
-holds "another volume is as close as possible" "stargatectl volume create d --size 32M"
+holds "another volume is made directly behind the reserve" "stargatectl volume create d --size 32M"
 # shown KEY...: prints the values of the keys for volume c in the output of `volume show`.
 shown() {
 	at g1 "stargatectl -j volume show c" | python3 -c 'import json, sys

@@ -76,7 +76,7 @@ func ShareMemory(dir string) error {
 	})
 }
 
-// MakeFolder makes the share's folder. Call it after ShareMemory.
+// MakeFolder makes the share's folder, in the file system that ShareMemory has mounted.
 func (s Share) MakeFolder() error {
 	return proc.InStarter(func() error { return os.Mkdir(s.Dir, 0o755) })
 }
