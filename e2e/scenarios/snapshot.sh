@@ -5,7 +5,7 @@
 # copy passes fsck. A copy has every store that returned before the copy began. If it has a later
 # store of a system, it also has all earlier stores of that system. The scenario also measures the
 # pause. If a system does not pause, the error must name it. Further cases are a system that pauses
-# the others and then dies, or never resumes them, and unmounts, remounts and freezes during a pause.
+# the others and then dies or never resumes them, and unmounts, remounts and freezes in a pause.
 #
 # rig: --guests 3 --size 64M --pages
 # maps: inside

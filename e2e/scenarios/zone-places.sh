@@ -10,8 +10,10 @@
 # Therefore the test mounts a sparse file over the volume's region, and another text over
 # /proc/cpuinfo to simulate another processor.
 #
-# rig: --pages --no-mount --size 256M --mem 1G --append memmap=64M!0x20000000 --pkgs "lvm2
-# qemu-system-x86" kernels: 6.12 maps: walk limit: 900
+# rig: --pages --no-mount --size 256M --mem 1G --append memmap=64M!0x20000000 --pkgs "lvm2 qemu-system-x86"
+# kernels: 6.12
+# maps: walk
+# limit: 900
 # shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
