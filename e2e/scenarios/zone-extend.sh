@@ -162,7 +162,7 @@ for ms in 5 30 60 100 150 200 300 400 600 900; do
 	case $found in
 	"$was") ;;
 	"$to") to=$was was=$found ;;
-	**) fail "after a kill at $ms ms the zone has '$found', not one of $was and $to" ;;
+	*) fail "after a kill at $ms ms the zone has '$found', not one of $was and $to" ;;
 	esac
 	holds "after a kill at $ms ms the volume has the name $was" "stargatectl volume activate $was && stargatectl volume check $was"
 	same "the volume has its UUID and its address" "$uuid $base" "$(of "$was" uuid) $(of "$was" base)"
