@@ -61,13 +61,13 @@ func command(out, errs io.Writer) *cobra.Command {
 	p := &plugin{out: out, errs: errs}
 	root := &cobra.Command{
 		Use:           "kubectl stargate",
-		Short:         "Show zones and volumes of StargateFS, and explain what waits",
+		Short:         "Show zones and volumes of StargateFS, and explain why a claim, a pod or a VM waits",
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			if p.output != "" && p.output != "json" {
-				return fmt.Errorf("--output %s is unknown: use json, or leave it out for a table", p.output)
+				return fmt.Errorf("--output %s is unknown: use json, or omit --output for a table", p.output)
 			}
 			return nil
 		},
@@ -195,15 +195,15 @@ func (p *plugin) fence() *cobra.Command {
 			return facts.Fence(c.Context(), kubectl.Exec{Config: config, Client: client}, namespace, args[0], args[1], force, p.out, p.errs)
 		},
 	}
-	c.Flags().BoolVar(&force, "force", false, "fence it although it may still store: this can damage the volume")
+	c.Flags().BoolVar(&force, "force", false, "fence a system that may still store: this can damage the volume")
 	return c
 }
 
 func (p *plugin) doctor() *cobra.Command {
 	c := &cobra.Command{
-		Use: "doctor [pvc/NAME | pod/NAME | vm/NAME | node/NAME]", Short: "Explain what waits or is refused, and name a command that mends it",
+		Use: "doctor [pvc/NAME | pod/NAME | vm/NAME | node/NAME]", Short: "Explain why an object waits or is refused, with a command that mends the cause",
 		Long: "Examines one object, or everything that the driver serves in the namespace. It prints each\n" +
-			"problem in one sentence, and a command. The exit status is 1 if there is a problem.",
+			"problem in one sentence, with a command. The exit status is 1 if there is a problem.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			namespace, err := p.namespace()
@@ -245,7 +245,7 @@ func (p *plugin) doctor() *cobra.Command {
 func (p *plugin) top() *cobra.Command {
 	interval, count := 2*time.Second, 0
 	c := &cobra.Command{
-		Use: "top", Short: "Show who reads and writes which volume, again and again", Args: cobra.NoArgs,
+		Use: "top", Short: "Show the reads and writes of each volume, repeatedly", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if interval < time.Second {
 				return errors.New("--interval must be at least 1s")

@@ -37,7 +37,7 @@ const (
 func main() {
 	flags := flag.NewFlagSet("stargate-hook", flag.ContinueOnError)
 	driver := flags.String("driver-name", "stargate.csi.dev", "name of the CSI driver, in the annotation's key")
-	socket := flags.String("socket", domainhook.Folder, "path of the hook's socket; in a folder, the driver's name is the socket's name")
+	socket := flags.String("socket", domainhook.Folder, "path of the hook's socket, or of its folder; in a folder, the socket has the driver's name")
 	volumes := flags.String("volumes", "", "for tests: folder with the mounted claims, each under its name")
 	verbose := flags.Int("v", 2, "log level, 0 to 6")
 	show := flags.Bool("version", false, "print the version")
@@ -49,7 +49,7 @@ func main() {
 		return
 	}
 	if flags.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "stargate-hook: %q is no flag\n", flags.Arg(0))
+		fmt.Fprintf(os.Stderr, "stargate-hook: %q is not a flag\n", flags.Arg(0))
 		os.Exit(usage)
 	}
 	folder := annotation.Folder

@@ -86,14 +86,14 @@ func main() {
 
 func (c config) keeper(logger klog.Logger) (*keeper.Keeper, error) {
 	if !filepath.IsAbs(c.dir) {
-		return nil, fmt.Errorf("--zone-dir %q: the absolute path of the volumes' folder", c.dir)
+		return nil, fmt.Errorf("--zone-dir %q: must be the absolute path of the volumes' folder", c.dir)
 	}
 	if c.workers < 2 || c.workers > 64 {
-		return nil, fmt.Errorf("--workers %d: 2 to 64", c.workers)
+		return nil, fmt.Errorf("--workers %d: must be 2 to 64", c.workers)
 	}
 	memory, err := resource.ParseQuantity(c.memory)
 	if err != nil || memory.Value() < leastMemory {
-		return nil, fmt.Errorf("--server-memory %q: 128Mi or more", c.memory)
+		return nil, fmt.Errorf("--server-memory %q: must be 128Mi or more", c.memory)
 	}
 	path, err := exec.LookPath(c.program)
 	if err != nil {

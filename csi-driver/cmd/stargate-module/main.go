@@ -39,7 +39,7 @@ func main() {
 	flags.StringVar(&c.Host, "host", "/host", "the node's root")
 	flags.StringVar(&c.Sources, "sources", "", "folder of the module's sources (default: the image's)")
 	flags.StringVar(&c.Prebuilt, "prebuilt", "/usr/lib/stargate/modules", "folder of prebuilt modules, RELEASE/stargatefs.ko; not used if empty")
-	flags.StringVar(&c.Release, "kernel", "", "release of the kernel; the running one if empty")
+	flags.StringVar(&c.Release, "kernel", "", "release of the kernel; if empty, that of the running kernel")
 	flags.BoolVar(&c.Build, "build", true, "make the node's DKMS build the module if none exists")
 	flags.StringVar(&driver, "driver-name", "stargate.csi.dev", "name of the CSI driver")
 	flags.StringVar(&name, "node", "", "name of the Node that gets the result as an annotation and an Event; if empty, no Node")

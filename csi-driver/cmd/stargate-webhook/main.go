@@ -83,7 +83,7 @@ func main() {
 	}
 	if err := c.check(); err != nil || flags.NArg() > 0 {
 		if err == nil {
-			err = fmt.Errorf("%q is no flag", flags.Arg(0))
+			err = fmt.Errorf("%q is not a flag", flags.Arg(0))
 		}
 		fmt.Fprintf(os.Stderr, "stargate-webhook: %v\n", err)
 		os.Exit(usage)

@@ -47,16 +47,16 @@ func TestServesWhileTheZoneHangs(t *testing.T) {
 	within, end := context.WithTimeout(ctx, 30*time.Second)
 	defer end()
 	if _, err := csi.NewIdentityClient(conn).Probe(within, &csi.ProbeRequest{}, grpc.WaitForReady(true)); err != nil {
-		t.Errorf("it does not answer: %v", err)
+		t.Errorf("the driver does not answer: %v", err)
 	}
 	cancel()
 	select {
 	case err := <-done:
 		if err != nil {
-			t.Errorf("it ends by %v", err)
+			t.Errorf("the driver ends with the error %v", err)
 		}
 	case <-time.After(30 * time.Second):
-		t.Error("it does not end")
+		t.Error("the driver does not end")
 	}
 }
 
@@ -80,7 +80,7 @@ func TestSweeps(t *testing.T) {
 		select {
 		case <-z.calls:
 		case <-time.After(30 * time.Second):
-			t.Fatal("it is not swept")
+			t.Fatal("the driver does not call Sweep")
 		}
 	}
 	cancel()

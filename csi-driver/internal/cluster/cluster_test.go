@@ -146,7 +146,7 @@ func TestLook(t *testing.T) {
 	z.err = errkind.New(errkind.NoZone, "gone")
 	look("", 1, "Warning NoZone gone")
 	if err := New(client, recorder, driver, "n2").Look(ctx, z); err == nil {
-		t.Error("a node that does not exist")
+		t.Error("Look succeeds for a node that does not exist")
 	}
 }
 
@@ -351,7 +351,7 @@ func TestOrphans(t *testing.T) {
 	}
 	orphansEvery := n.orphans.every
 	if orphansEvery != 20 {
-		t.Errorf("one of %d checks searches for orphans", orphansEvery)
+		t.Errorf("one of %d checks searches for orphans, and should be one of 20", orphansEvery)
 	}
 	looks := func(times int, found int64, known bool, events ...string) {
 		t.Helper()

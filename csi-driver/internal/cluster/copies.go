@@ -28,15 +28,16 @@ const (
 	selectedKey    = "volume.kubernetes.io/selected-node"
 )
 
-// If a node has no room for a claim, the claim returns repeatedly. Each time, it waits longer.
+// If a node has no room for a claim, the claim returns to the queue repeatedly. The delay grows
+// each time, between these limits.
 const (
 	copyFirst = 50 * time.Millisecond
 	copyLast  = 5 * time.Minute
 )
 
 // watchAgain is the delay before a node watches claims again. It grows up to a minute, and differs
-// between nodes. Otherwise all nodes would send repeated requests at the same time to an API server
-// that has just started.
+// between nodes. With one fixed delay, all nodes would repeat their requests at the same time, to
+// an API server that has just started.
 var watchAgain = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 16, Cap: 40 * time.Second}
 
 const (
@@ -109,7 +110,7 @@ func (n *Node) placeNext(ctx context.Context, queue claimQueue) bool {
 	switch {
 	case err == nil || ctx.Err() != nil:
 	case apierrors.IsNotFound(err):
-		queue.Forget(name) // otherwise a later claim of that name would wait because of these failures
+		queue.Forget(name) // these failures must not delay a later claim of that name
 	case apierrors.IsConflict(err):
 		// The claim was usually changed by the scheduler or the provisioner, which may have
 		// chosen a node.
@@ -122,10 +123,10 @@ func (n *Node) placeNext(ctx context.Context, queue claimQueue) bool {
 	return true
 }
 
-// watchClaims processes changes of claims since the version in seen, or all claims if it is empty.
-// It returns the number of events when the API server ends the watch. A new list is needed if the
-// API server no longer has the changes since that version, has an older version itself, or is
-// silent for too long.
+// watchClaims processes changes of claims since the version in seen, or all claims if seen has no
+// version. It returns the number of events when the API server ends the watch. A new list is needed
+// if the API server no longer has the changes since that version, has an older version itself, or
+// is silent for too long.
 func (n *Node) watchClaims(ctx context.Context, seen *progress, queue claimQueue) (events int, err error) {
 	claims := n.client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll)
 	if seen.since == "" {
@@ -189,8 +190,8 @@ func wentBack(before, now string) bool {
 	return err == nil && order < 0
 }
 
-// after handles an error of a watch. It keeps the version, unless the API server no longer has it
-// or has not reached it.
+// after handles an error of a watch. It keeps the version, unless the API server no longer has this
+// version, or has only earlier versions.
 func (p *progress) after(err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
 		p.since = ""

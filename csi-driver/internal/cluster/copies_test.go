@@ -128,7 +128,7 @@ func TestPlaceCopies(t *testing.T) {
 	soon("restored", "n1")
 	for range 2 {
 		if said := <-recorder.Events; !strings.Contains(said, "CopyPlaced") || !strings.Contains(said, "node n1") {
-			t.Errorf("it is told: %s", said)
+			t.Errorf("the Event of a placed copy is %q", said)
 		}
 	}
 	watched := func() bool {
@@ -346,7 +346,7 @@ func TestDeletedClaimsAreForgotten(t *testing.T) {
 		queue.AddRateLimited(name)
 	}
 	if !n.placeNext(context.Background(), queue) || queue.NumRequeues(name) != 0 {
-		t.Errorf("it has failed %d times", queue.NumRequeues(name))
+		t.Errorf("the deleted claim still counts %d failures", queue.NumRequeues(name))
 	}
 }
 

@@ -173,7 +173,7 @@ func (n *Node) tellTwice(ctx context.Context, all []corev1.PersistentVolume, vol
 		klog.FromContext(ctx).Info("Several PersistentVolumes name one volume", "volume", name, "names", names)
 		for _, v := range by {
 			n.events.Eventf(v, corev1.EventTypeWarning, "VolumeNamedTwice", "PersistentVolumes %s name the same volume, %s on node %s: "+
-				"the driver does not delete it while one of them is to stay", strings.Join(names, " and "), name, n.name)
+				"the driver does not delete the volume while one of them must remain", strings.Join(names, " and "), name, n.name)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestOwn(t *testing.T) {
 		}
 		first := open("n1")
 		if again := open("n1"); again != first {
-			t.Errorf("it is %s, and then %s", first, again)
+			t.Errorf("the identity is %s, and after another Open %s", first, again)
 		}
 		var st unix.Statfs_t
 		if err := unix.Statfs(dir, &st); err != nil {
@@ -51,7 +51,7 @@ func TestOwn(t *testing.T) {
 				t.Fatal(err)
 			}
 			if made := open("n1"); (made == first) != volatile || made != open("n1") {
-				t.Errorf("%s: it was %s, and is %s", what, first, made)
+				t.Errorf("%s: the identity was %s, and is %s", what, first, made)
 			}
 		}
 		if err := os.RemoveAll(dir); err != nil {

@@ -44,6 +44,6 @@ func TestSocketGoesWithItsServer(t *testing.T) {
 	}
 	third.Close()
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
-		t.Errorf("%v is left", left)
+		t.Errorf("%v remains after the last socket was closed", left)
 	}
 }

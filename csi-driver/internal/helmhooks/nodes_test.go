@@ -75,11 +75,11 @@ func TestForgetNodes(t *testing.T) {
 
 	client.ClearActions()
 	if said, err := ForgetNodes(ctx, client, "this.example"); err != nil || said != "0 of 3 nodes had something of this.example" {
-		t.Errorf("once more: %q, %v", said, err)
+		t.Errorf("the second call: %q, %v", said, err)
 	}
 	for _, a := range client.Actions() {
 		if a.GetVerb() != "list" {
-			t.Errorf("once more: %s of %s", a.GetVerb(), a.GetResource().Resource)
+			t.Errorf("the second call does %s of %s", a.GetVerb(), a.GetResource().Resource)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func TestForgetNodesFails(t *testing.T) {
 	}
 	refuse("n2", apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, "n2"))
 	if said, err := ForgetNodes(ctx, client, "this.example"); err != nil || said != "2 of 3 nodes had something of this.example" {
-		t.Errorf("one has gone: %q, %v", said, err)
+		t.Errorf("one node was deleted meanwhile: %q, %v", said, err)
 	}
 	client = fake.NewClientset(marked("n1", "this.example"), marked("n2", "this.example"), marked("n3", "this.example"))
 	refuse("n1", errors.New("not allowed"))

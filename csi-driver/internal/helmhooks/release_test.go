@@ -183,7 +183,7 @@ func TestTry(t *testing.T) {
 	want("written and read", false)
 	left, err := filepath.Glob(filepath.Join(dir, "helm-*"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("Try leaves the files %v, %v", left, err)
 	}
 	put(description, "{")
 	want("unexpected end", true)

@@ -193,7 +193,7 @@ func (k *Keeper) serve(spec Spec, files []*os.File) ([]*os.File, []Server, error
 	if err := k.check(spec); err != nil || len(files) == 0 || len(files) > mostAtOnce {
 		closeAll(files)
 		if err == nil {
-			err = fmt.Errorf("%d descriptors came with the call", len(files))
+			err = fmt.Errorf("the call has %d descriptors, which is not the expected number", len(files))
 		}
 		return nil, nil, err
 	}

@@ -196,7 +196,7 @@ func TestReplaced(t *testing.T) {
 		}
 	})
 	w.end(errors.New("killed"))
-	w.soon("the mount is given up", ended)
+	w.soon("the keeper drops the mount", ended)
 	if got := w.Status(); got.Held != 0 || len(got.Restarts) != 0 {
 		t.Errorf("held is %+v", got)
 	}
@@ -280,14 +280,14 @@ func TestRefusedForGood(t *testing.T) {
 		return errors.New("of another release")
 	})
 	w.begin()
-	w.soon("it is refused often", func() bool { mu.Lock(); defer mu.Unlock(); return refusals >= 30 })
+	w.soon("the keeper has refused the mount often", func() bool { mu.Lock(); defer mu.Unlock(); return refusals >= 30 })
 	if w.Status().Held != 1 {
-		t.Error("it is given up at once")
+		t.Error("the driver drops the mount immediately")
 	}
 	w.Client.mu.Lock()
 	w.patience = 0
 	w.Client.mu.Unlock()
-	w.soon("it is given up", func() bool { return w.Status().Held == 0 })
+	w.soon("the driver drops the mount", func() bool { return w.Status().Held == 0 })
 	w.withServers(func() { w.ends[0] <- nil }) // ends the first keeper's server, which the keeper's end does not kill in this test
 	w.soon("nobody has the mount", ended)
 }
@@ -342,7 +342,7 @@ func TestSkew(t *testing.T) {
 		c.adopt(context.Background(), h)
 	}
 	if c.Status().Held != 1 {
-		t.Error("the mount is given up")
+		t.Error("the driver drops the mount")
 	}
 	h.close()
 }

@@ -54,7 +54,7 @@ type Mount struct {
 }
 
 // WhyShutDown is the message about a mount that is shut down.
-const WhyShutDown = "every call to this node's mount of it fails until it is unmounted: another system has " +
+const WhyShutDown = "every call to this node's mount fails until the volume is unmounted here: another system has " +
 	"fenced this node, or essential pages of the volume are bad (the kernel's log names them). " +
 	"Delete the volume's pods on this node"
 

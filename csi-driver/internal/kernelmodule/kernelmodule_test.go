@@ -58,7 +58,7 @@ func TestMounted(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "dm-1"), map[string]string{"slot": "-1\n"})
 	if m, err := module.Mounted(volume); err != nil || m.Joined {
-		t.Errorf("it only reads: %+v, %v", m, err)
+		t.Errorf("a mount without a slot: %+v, %v", m, err)
 	}
 	write(t, filepath.Join(dir, "dm-1"), map[string]string{"state": "shut down\n"})
 	if m, err := module.Mounted(volume); err != nil || !m.ShutDown() {
@@ -72,18 +72,18 @@ func TestMounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m, err := module.Mounted(volume); err != nil || !m.ShutDown() || m.Counter("epoch", "volume") != 0 || m.Counter("errors", "count") != 2 {
-		t.Errorf("it stands on bad memory: %+v, %v", m, err)
+		t.Errorf("a mount whose structures are in bad memory: %+v, %v", m, err)
 	}
 	write(t, filepath.Join(dir, "dm-1"), map[string]string{"state": "writable\n"})
 	if m, err := module.Mounted(volume); err == nil {
-		t.Errorf("it does not, and cannot be read: %+v", m)
+		t.Errorf("Mounted accepts a writable mount with an unreadable file: %+v", m)
 	}
 	write(t, filepath.Join(dir, "dm-1"), map[string]string{"state": "shut down\n"})
 	if err := os.Remove(filepath.Join(dir, "dm-1", "journal")); err != nil {
 		t.Fatal(err)
 	}
 	if m, err := module.Mounted(volume); m != nil || err != nil {
-		t.Errorf("unmounted meanwhile: %+v, %v", m, err)
+		t.Errorf("a volume that is unmounted during the read: %+v, %v", m, err)
 	}
 }
 

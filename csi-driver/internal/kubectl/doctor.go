@@ -101,7 +101,7 @@ func (f *Facts) checkNode(n *corev1.Node) []Finding {
 	d := on(f.Drivers, n.Name)
 	if d == nil {
 		if f.serves(n.Name) {
-			return find("kubectl describe node "+n.Name, "Volumes are on this node, but it does not run the driver.")
+			return find("kubectl describe node "+n.Name, "The node has volumes, but does not run the driver.")
 		}
 		return nil
 	}
@@ -133,7 +133,7 @@ func (f *Facts) checkNode(n *corev1.Node) []Finding {
 		found = append(found, find(logs(d, driverProg), "The taint %s keeps pods away, although the node has a zone.", nodemeta.NotReady(f.Driver))...)
 	}
 	if e := f.warning(kindNode, "", n.Name, "VolumeOrphaned"); e != nil {
-		found = append(found, find("kubectl describe node "+n.Name, "A volume here belongs to no claim: %s.", sentence(e.Message))...)
+		found = append(found, find("kubectl describe node "+n.Name, "A volume on this node belongs to no claim: %s.", sentence(e.Message))...)
 	}
 	return found
 }
@@ -180,12 +180,12 @@ func (f *Facts) checkClaim(c *corev1.PersistentVolumeClaim, asked bool) []Findin
 		return []Finding{{fmt.Sprintf("PersistentVolumeClaim/%s/%s", c.Namespace, c.Name), fmt.Sprintf(problem, args...), command}}
 	}
 	if c.Status.Phase == corev1.ClaimLost {
-		return find(describe, "The PersistentVolume %s is gone, and the content of the claim with it.", c.Spec.VolumeName)
+		return find(describe, "The PersistentVolume %s is gone, together with the content of the claim.", c.Spec.VolumeName)
 	}
 	class := f.class(c)
 	if class == nil && c.Status.Phase == corev1.ClaimPending {
 		if !asked {
-			return nil // it may be anybody's
+			return nil // the claim may be for any driver
 		}
 		if name := ptr.Deref(c.Spec.StorageClassName, ""); name != "" {
 			return find("kubectl get storageclasses", "The StorageClass %s does not exist.", name)
@@ -233,9 +233,9 @@ func (f *Facts) checkVolume(c *corev1.PersistentVolumeClaim, find func(command, 
 	node := f.nodeOf(v)
 	switch n := f.node(node); {
 	case node != "" && n == nil:
-		return find("kubectl delete pvc --namespace "+c.Namespace+" "+c.Name, "Its volume is on node %s, which is gone, and the content with it.", node)
+		return find("kubectl delete pvc --namespace "+c.Namespace+" "+c.Name, "The claim's volume was on node %s, which is gone, together with the content of the volume.", node)
 	case n != nil && !nodeReady(n):
-		return find("kubectl describe node "+node, "Its volume is on node %s, which is not ready.", node)
+		return find("kubectl describe node "+node, "The claim's volume is on node %s, which is not ready.", node)
 	}
 	if e := f.warning(kindClaim, c.Namespace, c.Name, "VolumeUnusable", "MountShutDown"); e != nil {
 		return find(fmt.Sprintf("kubectl --namespace %s describe pvc %s", c.Namespace, c.Name), "%s: %s.", e.Reason, sentence(e.Message))
@@ -255,7 +255,7 @@ func (f *Facts) whyNotGrown(c *corev1.PersistentVolumeClaim) string {
 			return e.Message
 		}
 	}
-	return "no pod uses it, or the node has not grown it yet"
+	return "no pod uses the volume, or the node has not grown the volume yet"
 }
 
 // checkPod returns the reason why a pod with a volume of the driver does not start.

@@ -26,8 +26,8 @@ const (
 	system     = "stargate-system"
 )
 
-// world is a cluster in which nothing is wrong: node n1 has a zone of files with a volume, claim
-// data, and pod web uses it. A test changes it.
+// world is a cluster in which nothing is wrong: node n1 has a zone of files with the volume of
+// claim data, which pod web uses. Tests change the world.
 type world struct {
 	driver   *storagev1.CSIDriver
 	node     *corev1.Node
@@ -146,8 +146,8 @@ func (w *world) facts(t *testing.T) *Facts {
 	return f
 }
 
-// Each case breaks one thing, and doctor names it with a command. The last word of a case says
-// whether doctor finds it without a subject.
+// Each case breaks one thing, and doctor names the problem and a command. The last field of a case
+// tells whether doctor finds the problem without a subject.
 func TestDoctor(t *testing.T) {
 	claim, pod, node := "pvc/data", "pod/web", "node/n1"
 	for _, c := range []struct {

@@ -104,9 +104,9 @@ func (f *Facts) Systems(ctx context.Context, run Runner, namespace, claim string
 	return run.Run(ctx, p.pod, driverProg, append(command, p.path), out, errs)
 }
 
-// Fence fences a system of a claim's volume, which it names by slot, name or UUID of the VM. The
-// driver's pod sees the mount of a zone of reserved memory, through which the memory of a VM is
-// taken away. In a zone of files nothing is mounted by the module.
+// Fence fences a system of a claim's volume. The argument system is a slot, a name, or the UUID of
+// a VM. In a zone of reserved memory, Fence runs the tool on the mount in the driver's pod, because
+// only the mount can remove the memory of a VM. In a zone of files the module mounts nothing.
 func (f *Facts) Fence(ctx context.Context, run Runner, namespace, claim, system string, force bool, out, errs io.Writer) error {
 	p, err := f.place(namespace, claim)
 	if err != nil {

@@ -2,7 +2,8 @@
 
 // Package kubectl contains the commands of the kubectl plugin. It reads the state of the driver,
 // its zones and its volumes from the API server, with the rights of the person who runs it. It
-// changes nothing; only the command fence runs a program that does, in the driver's pod.
+// changes nothing, with one exception: the command fence runs a program in the driver's pod that
+// fences a system.
 package kubectl
 
 import (
@@ -175,7 +176,7 @@ func on(pods []corev1.Pod, node string) *corev1.Pod {
 	return nil
 }
 
-// whyNotReady returns the reason why a pod is not ready; "" if it is.
+// whyNotReady returns the reason why a pod is not ready, or "" if the pod is ready.
 func whyNotReady(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
@@ -193,7 +194,7 @@ func whyNotReady(p *corev1.Pod) string {
 	return "phase " + string(cmp.Or(p.Status.Phase, corev1.PodPending))
 }
 
-// nodeOf returns the node that has a volume; "" if the volume does not say.
+// nodeOf returns the node that has a volume, or "" if the volume names no node.
 func (f *Facts) nodeOf(v *corev1.PersistentVolume) string {
 	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
 		return ""

@@ -128,7 +128,7 @@ func PrintFindings(out io.Writer, found []Finding) error {
 	return nil
 }
 
-// PrintJSON prints any of them.
+// PrintJSON prints any of these values as JSON.
 func PrintJSON(out io.Writer, value any) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
@@ -152,8 +152,8 @@ func (t *table) row(cells ...string) {
 
 func (t *table) end() error { return t.w.Flush() }
 
-// clean removes control characters: users write messages and names of Events, and a terminal would
-// obey them.
+// clean replaces control characters: users write messages and names of Events, and a terminal would
+// execute the control characters.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == ' ' {

@@ -60,7 +60,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// The text of Events is foreign, and a terminal would obey its control characters.
+// Other programs write the text of Events, and a terminal would execute control characters in it.
 func TestForeignText(t *testing.T) {
 	var out bytes.Buffer
 	if err := PrintFindings(&out, []Finding{{"Pod/a", "an \x1b[2J\u009b event\nwith lines", "x"}}); err != nil || strings.ContainsAny(out.String(), "\x1b\u009b") {
@@ -131,7 +131,7 @@ func TestFence(t *testing.T) {
 			t.Errorf("%q: %s", bad, got)
 		}
 	}
-	// A VM's memory can only be taken away through the mount.
+	// Only the mount can remove a VM's memory.
 	args := w.serves.Spec.Containers[0].Args
 	args[1], args[2] = "--zone-kind=dax", "--zone=vg"
 	got, err := fence("3", false)
@@ -184,7 +184,7 @@ func TestTop(t *testing.T) {
 		t.Fatalf("%v: %v", uses, err)
 	}
 	u := uses[0]
-	// 1,000 reads in a tenth of a second or a little more; the counter of writes began anew.
+	// 1,000 reads in a tenth of a second or a little more; a later mount counts writes from 0.
 	if u.Reads < 1000 || u.Reads > 10000 || u.Writes <= 0 || u.Writes > 100 || u.Systems != 3 || u.Used != mebi || !u.Mounted {
 		t.Errorf("%+v", u)
 	}
@@ -195,7 +195,7 @@ func TestTop(t *testing.T) {
 	if err := PrintJSON(&text, uses); err != nil || !json.Valid(text.Bytes()) {
 		t.Errorf("%v", err)
 	}
-	// A volume that VMs alone use has no mount here.
+	// The node has not mounted a volume that only VMs use.
 	quiet := "# TYPE stargate_volume_systems gauge\nstargate_volume_systems{volume=\"pvc-1\"} 2\n"
 	uses, err = f.Top(context.Background(), &scrapes{[]string{quiet, quiet}}, time.Millisecond, "")
 	if err != nil || len(uses) != 1 || uses[0].Mounted {

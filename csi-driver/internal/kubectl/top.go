@@ -71,7 +71,7 @@ type sample struct {
 	nodes map[string]map[string]*dto.MetricFamily
 }
 
-// Top measures for an interval.
+// Top returns the use of volumes during an interval.
 func (f *Facts) Top(ctx context.Context, scraper Scraper, interval time.Duration, namespace string) ([]Use, error) {
 	first, err := f.scrape(ctx, scraper)
 	if err != nil && len(first.nodes) == 0 {
@@ -89,7 +89,7 @@ func (f *Facts) Top(ctx context.Context, scraper Scraper, interval time.Duration
 	return f.compare(first, second, namespace), err
 }
 
-// scrape reads what it can, and returns an error that names the rest.
+// scrape reads the metrics of all drivers that answer. Its error names the nodes of the others.
 func (f *Facts) scrape(ctx context.Context, scraper Scraper) (sample, error) {
 	s := sample{time.Now(), map[string]map[string]*dto.MetricFamily{}}
 	var errs []error

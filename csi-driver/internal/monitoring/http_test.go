@@ -40,7 +40,7 @@ func TestEndsDuringAScrape(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(10 * stopLimit):
-		t.Error("it does not end")
+		t.Error("the server does not end")
 	}
 }
 

@@ -108,7 +108,7 @@ func within(entries []mount.MountInfo, path string, ours func(*mount.MountInfo) 
 			continue
 		}
 		if !mine && e.MountPoint == path {
-			return nil, fmt.Errorf("unmount %s: a mount of %s is over it", path, e.FsType)
+			return nil, fmt.Errorf("unmount %s: a mount of %s is on top of the driver's mount", path, e.FsType)
 		}
 		in[e.ID] = true
 		all = append(all, *e)

@@ -145,7 +145,7 @@ func TestAnotherFolder(t *testing.T) {
 			t.Errorf("the driver stores a snapshot in another folder: %v", err)
 		}
 		if _, err := z.folder.Snapshots(); !errkind.Is(err, errkind.NoAnswer) {
-			t.Errorf("another folder is looked at: %v", err)
+			t.Errorf("the driver reads snapshots of another folder: %v", err)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir+".away", "s-1@v.snapshot")); err != nil {
@@ -167,7 +167,7 @@ func TestTargets(t *testing.T) {
 		z, _ := open(t, &lost{err: c.zone})
 		s, err := z.TakeSnapshot(background, "s-1", pool.Volume{Name: "v"}, c.target)
 		if s.Outside != c.taken || (err == nil) != c.taken || err != nil && !errkind.Is(err, c.kind) {
-			t.Errorf("%s of a zone that is %v: %+v, %v", c.target, c.zone, s, err)
+			t.Errorf("target %s, and the zone fails with %v: %+v, %v", c.target, c.zone, s, err)
 		}
 	}
 }
@@ -256,7 +256,7 @@ func TestOpen(t *testing.T) {
 	ctx, cancel := context.WithCancel(background)
 	cancel()
 	if _, err := Open(ctx, dir, "n1"); err == nil {
-		t.Error("two have it")
+		t.Error("two processes open the folder at the same time")
 	}
 }
 
@@ -270,7 +270,7 @@ func TestSweepsTheFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := z.Sweep(background); !errkind.Is(err, errkind.Internal) {
-		t.Errorf("it cannot be removed: %v", err)
+		t.Errorf("Sweep of a copy that cannot be removed: %v", err)
 	}
 	if err := os.Remove(inTheWay); err != nil {
 		t.Fatal(err)
@@ -279,7 +279,7 @@ func TestSweepsTheFolder(t *testing.T) {
 		t.Errorf("there is no zone: %v", err)
 	}
 	if _, err := os.Stat(filepath.Dir(inTheWay)); !os.IsNotExist(err) {
-		t.Errorf("it is left: %v", err)
+		t.Errorf("Sweep does not remove the incomplete copy: %v", err)
 	}
 }
 

@@ -76,7 +76,8 @@ func NewServedFile(m *mounts.Mounter, z spacer, group int, servers Servers, devi
 func (f *File) mounts(o Options) bool { return f.pods != nil && !o.Machine }
 
 // begin keeps the stage of a volume until end is called. It waits for calls that end the volume's
-// last server. They know the server by the volume's name, and would end the next server.
+// last server. Such a call identifies the server by the volume's name, so it would end the next
+// server.
 func (f *File) begin(ctx context.Context, v pool.Volume) (end func(), err error) {
 	for {
 		busy := f.begun(v.Name)
@@ -127,7 +128,7 @@ func (f *File) mayBe(v pool.Volume, o Options) error {
 			other = isShell(v, e) && mounts.Marked(e)
 		}
 		if other {
-			return errkind.New(errkind.InUse, "volume %s is read-only for all (ReadOnlyMany), so virtual machines and other pods of this node cannot have it at the same time; it is at %s", v.Name, e.MountPoint)
+			return errkind.New(errkind.InUse, "volume %s is read-only for all (ReadOnlyMany), so virtual machines and other pods of this node cannot have it at the same time; it is mounted at %s", v.Name, e.MountPoint)
 		}
 	}
 	return nil
@@ -168,8 +169,9 @@ func (f *File) give(ctx context.Context, v pool.Volume, staging, target string, 
 }
 
 // tidy unmounts stages that no pod uses, and returns the volumes that are mounted nowhere any more:
-// those, and others that were mounted at path. No call begins to publish meanwhile: it would bind a
-// stage that is being unmounted. None publishes the returned volumes until mayBegin is called.
+// those, and others that were mounted at path. No call begins to publish meanwhile, because it
+// would bind a stage that is being unmounted. No call publishes the returned volumes until mayBegin
+// is called.
 func (f *File) tidy(before []mount.MountInfo, path string) (gone []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -56,7 +56,7 @@ func TestFailuresLeaveNoMount(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.Publish(ctx, v, staging, target, Options{}); !errkind.Is(err, errkind.Busy) {
-		t.Errorf("a mount is left, and it is %v", err)
+		t.Errorf("Publish that leaves a mount fails with %v", err)
 	}
 	open.Close()
 	none("again", target, f.Publish(ctx, v, staging, target, Options{}))

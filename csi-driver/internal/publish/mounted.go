@@ -82,7 +82,7 @@ func (d *Mounted) Stage(ctx context.Context, v pool.Volume, path string, o Optio
 	return nil
 }
 
-// same checks that an existing mount is the requested mount, and returns an error otherwise.
+// same returns an error if an existing mount is not the requested mount.
 func (d *Mounted) same(v pool.Volume, at *mount.MountInfo, o Options) error {
 	ours, err := d.by.of(v, at)
 	if err != nil {
@@ -100,8 +100,8 @@ func (d *Mounted) same(v pool.Volume, at *mount.MountInfo, o Options) error {
 // It ignores QEMU's group, which a VM's pod has for the volume's memory.
 //
 // The mount's server may die meanwhile, and a call that waits for the next server cannot be
-// cancelled. So give returns at its time limit, and the call continues in its goroutine. Otherwise
-// the call would also delay the end of the volume's pods.
+// cancelled. So give returns at its time limit, and the call continues in its goroutine. If give
+// waited for the call, it would also delay the end of the volume's pods.
 func (d *Mounted) give(ctx context.Context, path string, o Options) error {
 	if o.Group == 0 || o.Group == d.group || o.ReadOnly {
 		return nil
@@ -113,11 +113,11 @@ func (d *Mounted) give(ctx context.Context, path string, o Options) error {
 	select {
 	case err := <-done:
 		if err != nil {
-			return fmt.Errorf("its root for group %d: %w", o.Group, err)
+			return fmt.Errorf("setting group %d of its root directory: %w", o.Group, err)
 		}
 		return nil
 	case <-ctx.Done():
-		return errkind.Wrap(errkind.NoAnswer, ctx.Err(), "its root for group %d: the mount at %s does not answer", o.Group, path)
+		return errkind.Wrap(errkind.NoAnswer, ctx.Err(), "setting group %d of its root directory: the mount at %s does not answer", o.Group, path)
 	}
 }
 

@@ -142,5 +142,5 @@ func usageOf(s stargatectl.Space) Usage {
 }
 
 func inTheWay(path string) error {
-	return errkind.New(errkind.Exists, "another mount, or one with other options, is at %s", path)
+	return errkind.New(errkind.Exists, "another mount, or a mount with other options, is at %s", path)
 }

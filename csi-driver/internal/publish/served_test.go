@@ -160,7 +160,7 @@ func TestPodsAndMachines(t *testing.T) {
 	}
 	machines, err := w.Machines(w.v)
 	if err != nil || !slices.Equal(machines, []string{w.path("vm")}) {
-		t.Errorf("VMs have it at %v, %v", machines, err)
+		t.Errorf("the VMs' mount points are %v, %v", machines, err)
 	}
 	w.withdraw("a")
 	w.want("one pod has ended", vm+" staging/.stargate/files:fuse.stargatefs b:fuse.stargatefs", 1)
@@ -309,13 +309,13 @@ func TestServedFailures(t *testing.T) {
 		w.withdraw("a")
 		w.withdraw("staging")
 		if got := w.mounted(); got != "" || len(w.serving) > 0 {
-			t.Errorf("%s: left is %s, %v", what, got, w.serving)
+			t.Errorf("%s: after the pods' end, mounted is %s, and servers run for %v", what, got, w.serving)
 		}
 		breaks(w)
 		if err := w.Direct(context.Background(), w.v, w.path("inline"), Options{}); err == nil && what != "the bind" {
 			t.Errorf("%s: an inline volume is shown", what)
 		} else if err != nil && w.mounted() != "" {
-			t.Errorf("%s: left is %s", what, w.mounted())
+			t.Errorf("%s: a failed Direct leaves the mounts %s", what, w.mounted())
 		}
 	}
 }
@@ -358,6 +358,6 @@ func TestShellsStay(t *testing.T) {
 		t.Errorf("a driver without mounts, at a mount: %v", err)
 	}
 	if err := earlier.Withdraw(context.Background(), w.path("new")); err != nil {
-		t.Errorf("it cannot unpublish: %v", err)
+		t.Errorf("a driver without mounts cannot unpublish the mount: %v", err)
 	}
 }

@@ -81,12 +81,12 @@ func TestWaitsNoLonger(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := tools.Run(ctx, Ctl); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("it has waited for: %v", err)
+		t.Errorf("a call that waits for other programs ends with %v", err)
 	}
 	stop()
 	g.Wait()
 	if len(tools.running) > 0 {
-		t.Errorf("%d seem to run", len(tools.running))
+		t.Errorf("%d programs still count as running", len(tools.running))
 	}
 }
 
@@ -148,7 +148,7 @@ func TestLookLeavesTimeForOthers(t *testing.T) {
 		t.Errorf("%v; its caller: %v", err, ctx.Err())
 	}
 	if info, err := tools.Info(ctx, "/zone/answers"); err != nil || info.Size != 7 {
-		t.Errorf("the next one: %+v, %v", info, err)
+		t.Errorf("the read of the next volume: %+v, %v", info, err)
 	}
 	for left, want := range map[time.Duration]time.Duration{
 		time.Hour: lookLimit, 20 * time.Second: 10 * time.Second, 6 * time.Second: 4 * time.Second, time.Millisecond: leastShare,

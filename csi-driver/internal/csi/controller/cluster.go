@@ -49,7 +49,7 @@ func (d *Controller) onlyName(ctx context.Context, volume string, r *csi.CreateV
 	for _, other := range names {
 		if other != r.GetName() {
 			return errkind.New(errkind.InUse, "volume %s has the PersistentVolume %s already, and gets no second one: "+
-				"wait until Kubernetes binds the claim to it, or delete it", volume, other)
+				"wait until Kubernetes binds the claim to that PersistentVolume, or delete that PersistentVolume", volume, other)
 		}
 	}
 	return nil

@@ -201,7 +201,7 @@ func TestConditionUnknown(t *testing.T) {
 		t.Fatalf("%v, %v", res, err)
 	}
 	if got := conditionIn(t, res); !got.there || !got.abnormal || !strings.Contains(got.message, "it does not say") {
-		t.Errorf("it is %+v", got)
+		t.Errorf("the condition after a failed check is %+v", got)
 	}
 	w.zone.Fail(pooltest.Space, pooltest.Before, errkind.New(errkind.NoAnswer, "it does not say"))
 	if _, err := w.driver.NodeGetVolumeStats(context.Background(), &csi.NodeGetVolumeStatsRequest{VolumeId: "v", VolumePath: w.path("staging")}); err == nil {

@@ -51,8 +51,8 @@ type scenario struct {
 	// other returns the expected code if it differs from the class's code, and otherwise
 	// Unknown.
 	other func(at) codes.Code
-	// If this method of the zone fails, the mount's directory remains. kubelet removes the
-	// directory or unpublishes.
+	// If this method of the zone fails, the mount's directory remains. kubelet then removes the
+	// directory, or calls NodeUnpublishVolume.
 	prepares pooltest.Call
 	// This object remains while the call fails, so that kubelet repeats the call.
 	keeps string
@@ -200,7 +200,7 @@ func (s scenario) failsOnce(t *testing.T, a at, before, after []string) bool {
 		t.Errorf("%+v: again: %v", a, err)
 	}
 	if left := w.left(); !slices.Equal(left, after) {
-		t.Errorf("%+v: again: left is %q; should be %q", a, left, after)
+		t.Errorf("%+v: after the repeated call the objects are %q; should be %q", a, left, after)
 	}
 	return true
 }

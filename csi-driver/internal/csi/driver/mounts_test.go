@@ -82,10 +82,10 @@ func TestMountIsLeft(t *testing.T) {
 	w.table.Fail(mountstest.Unmount, unix.EBUSY)
 	w.table.FailAt(mountstest.Bind, 2, unix.EIO)
 	if err := w.publish(context.Background(), "v"); status.Code(grpcstatus.Of(err)) != codes.Aborted || w.table.Disarm() {
-		t.Errorf("a mount is left: %v", err)
+		t.Errorf("Publish that leaves a mount: %v", err)
 	}
 	if !slices.Contains(w.left(), "mount pod") {
-		t.Errorf("left is %q", w.left())
+		t.Errorf("the objects are %q, without the mount", w.left())
 	}
 	w.must(w.publish(context.Background(), "v"), w.unpublish(context.Background(), "v"), w.unstage(context.Background(), "v"))
 	if shown := w.table.Shown(); len(shown) > 0 {

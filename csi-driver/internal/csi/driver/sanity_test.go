@@ -15,6 +15,6 @@ func TestSanity(t *testing.T) {
 	w := newWorld(t, 2*pool.Gigabyte)
 	sanity.Run(t, w.serve(), w.kubelet)
 	if left := w.left(); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
+		t.Errorf("csi-sanity leaves the objects %q", left)
 	}
 }

@@ -97,7 +97,7 @@ func TestCutOff(t *testing.T) {
 			release()
 			cancel()
 			if left := w.left(); !slices.Equal(left, before) {
-				t.Errorf("%s: left is %q; before it was %q", name, left, before)
+				t.Errorf("%s: the objects are %q; before the call they were %q", name, left, before)
 			}
 			w.zone.Disarm()
 			w.must(scenarios[name].call(context.Background(), w))
@@ -118,7 +118,7 @@ func TestInlineCutOff(t *testing.T) {
 	w.wants("inline", <-done, codes.Aborted)
 	w.must(w.unpublish(context.Background(), inlineID))
 	if left := w.left(); len(left) > 0 {
-		t.Errorf("left is %q", left)
+		t.Errorf("the inline volume leaves the objects %q", left)
 	}
 }
 

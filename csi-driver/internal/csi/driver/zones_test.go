@@ -86,10 +86,10 @@ func TestOfAnotherZone(t *testing.T) {
 		w.wants("get a snapshot", err, codes.NotFound)
 		list, err := w.driver.ListSnapshots(ctx, &csi.ListSnapshotsRequest{SnapshotId: s})
 		if err != nil || len(list.GetEntries()) > 0 {
-			t.Errorf("listed are %v, %v", list, err)
+			t.Errorf("ListSnapshots returns %v, %v", list, err)
 		}
 		if left := strings.Join(w.left(), "\n"); left != before {
-			t.Errorf("it was %q, and is %q", before, left)
+			t.Errorf("the objects were %q, and are %q", before, left)
 		}
 	}
 	w.another(second, first)
@@ -117,7 +117,7 @@ func TestGoneZoneThatIsHere(t *testing.T) {
 	_, err = w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: s})
 	w.must(err, w.delete(ctx, v))
 	if left := w.zone.Left(); len(left) != 0 {
-		t.Errorf("there are still %q", left)
+		t.Errorf("after the deletions, the zone still has %q", left)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestSnapshotOfAnotherFolder(t *testing.T) {
 	w.must(err)
 	id := got.GetSnapshot().GetSnapshotId()
 	if of, ok := pool.ParseID(id); !ok || of.Zone == "" || strings.HasSuffix(v, of.Zone) || got.GetSnapshot().GetSourceVolumeId() != "v" {
-		t.Errorf("%s is of %v", id, got)
+		t.Errorf("the source of snapshot %s is %v", id, got)
 	}
 	for _, source := range []string{"v", v} {
 		list, err := w.driver.ListSnapshots(ctx, &csi.ListSnapshotsRequest{SourceVolumeId: source})
@@ -183,14 +183,14 @@ func TestSnapshotOfAnotherFolder(t *testing.T) {
 	_, err = w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: id})
 	w.must(err)
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
-		t.Errorf("it is left: %v", err)
+		t.Errorf("the file of the deleted snapshot remains: %v", err)
 	}
 	w.wants("restore", w.create(ctx, "c", ofSnapshot(id)), codes.NotFound)
 	put()
 	_, err = w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: old})
 	w.must(err)
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
-		t.Errorf("by its old id it is left: %v", err)
+		t.Errorf("the file of a snapshot that was deleted by its old id remains: %v", err)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestIDsOfEarlierDrivers(t *testing.T) {
 	w := newWorld(t, pool.Gigabyte)
 	id := w.made("v")
 	if id == "v" || w.made("v") != id {
-		t.Errorf("its id is %q", id)
+		t.Errorf("the volume's id is %q", id)
 	}
 	s := w.taken("s", "v")
 	for _, old := range []string{"v", id} {
@@ -301,7 +301,7 @@ func TestTopologyOfSnapshots(t *testing.T) {
 	w.must(err)
 	for what, s := range map[string]*csi.Snapshot{"made": made.GetSnapshot(), "found": got.GetSnapshot(), "listed": list.GetEntries()[0].GetSnapshot()} {
 		if all := s.GetAccessibleTopology(); len(all) != 1 || !proto.Equal(all[0], at("n1")) {
-			t.Errorf("%s: it is usable from %v", what, all)
+			t.Errorf("%s: the snapshot's topology is %v", what, all)
 		}
 	}
 	res, err := w.driver.GetPluginCapabilities(ctx, &csi.GetPluginCapabilitiesRequest{})
@@ -309,6 +309,6 @@ func TestTopologyOfSnapshots(t *testing.T) {
 	if !slices.ContainsFunc(res.GetCapabilities(), func(c *csi.PluginCapability) bool {
 		return c.GetService().GetType() == csi.PluginCapability_Service_SNAPSHOT_ACCESSIBILITY_CONSTRAINTS
 	}) {
-		t.Error("that is not claimed")
+		t.Error("the driver does not declare SNAPSHOT_ACCESSIBILITY_CONSTRAINTS")
 	}
 }

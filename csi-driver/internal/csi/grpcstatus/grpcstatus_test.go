@@ -44,6 +44,6 @@ func TestCodes(t *testing.T) {
 		}
 	}
 	if Of(nil) != nil {
-		t.Error("no error is one")
+		t.Error("Of(nil) returns an error")
 	}
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package install loads the module of this image on a node. The module may be installed on the
-// node, or prebuilt in the image for some kernels. Otherwise the node's DKMS builds it from the
-// image's sources. The package replaces another loaded release if nothing uses it. A node without a
-// module is no failure: the package reports the reason.
+// node, or prebuilt in the image for some kernels. If there is no such module, the node's DKMS
+// builds the module from the image's sources. The package replaces another loaded release if
+// nothing uses it. A node without a module is no failure: the package reports the reason.
 package install
 
 import (
@@ -55,7 +55,7 @@ type Result struct {
 	How     How
 	Release string // release of the kernel
 	Version string // version that the loaded module reports
-	Why     string // why there is none, or why this image's module cannot be loaded yet
+	Why     string // why there is no module, or why this image's module cannot be loaded yet
 }
 
 // String returns the result in one line.
@@ -177,7 +177,7 @@ func (n *node) exchange(ctx context.Context) (how How, why string, err error) {
 		return WasLoaded, err.Error(), nil
 	}
 	if n.locked() { // the node could lose a working module
-		return WasLoaded, "drain the node, unmount its volumes, rmmod " + Name + " and modprobe " + Name + " (the kernel takes only signed modules, and may refuse that)", nil
+		return WasLoaded, "drain the node, unmount its volumes, rmmod " + Name + " and modprobe " + Name + " (the kernel takes only signed modules, and may refuse this module)", nil
 	}
 	// This does not use modprobe -r, which finds only installed modules.
 	if said, err := n.run.Run(ctx, "rmmod", Name); err != nil {
@@ -258,7 +258,7 @@ func (n *node) locked() bool {
 		n.read("/sys/module/module/parameters/sig_enforce") == "Y"
 }
 
-const signed = "the kernel takes only signed modules (secure boot): sign it with a key that the node's firmware knows " +
+const signed = "the kernel takes only signed modules (secure boot): sign the module with a key that the node's firmware knows " +
 	"(DKMS does with a machine owner key), or turn secure boot off"
 
 // prebuilt returns the path of the prebuilt module for exactly this kernel.

@@ -219,7 +219,7 @@ func TestEnsure(t *testing.T) {
 			}
 			if c.how == Built || c.built {
 				if text, err := os.ReadFile(filepath.Join(m.root, "usr/src/stargatefs-0.1/module/super.c")); err != nil || string(text) != "x" {
-					t.Errorf("the node has no sources: %v", err)
+					t.Errorf("the module's sources are not copied to the node: %v", err)
 				}
 				if want := "dkms install --force stargatefs/0.1 -k " + release; !strings.Contains(strings.Join(m.ran, "\n"), want) {
 					t.Errorf("ran %q, not %q", m.ran, want)
@@ -277,6 +277,6 @@ func TestTell(t *testing.T) {
 		t.Errorf("%v", events)
 	}
 	if err := Tell(ctx, client, now, "d.example", "other", Result{}); err == nil {
-		t.Error("a node that does not exist")
+		t.Error("Tell succeeds for a node that does not exist")
 	}
 }

@@ -47,10 +47,10 @@ func TestParse(t *testing.T) {
 
 func TestOf(t *testing.T) {
 	if all, err := Of(map[string]string{"other/volumes": "x"}, "d"); all != nil || err != nil {
-		t.Errorf("of nothing: %v, %v", all, err)
+		t.Errorf("without the driver's annotation: %v, %v", all, err)
 	}
 	if _, err := Of(map[string]string{"d/volumes": "X"}, "d"); err == nil || !strings.HasPrefix(err.Error(), "annotation d/volumes: ") {
-		t.Errorf("a wrong one: %v", err)
+		t.Errorf("an invalid annotation: %v", err)
 	}
 }
 

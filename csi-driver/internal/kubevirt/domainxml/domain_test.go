@@ -94,7 +94,7 @@ func TestAttach(t *testing.T) {
 		t.Errorf("again: %v\n%s", err, again)
 	}
 	if less, err := Attach(out, []volumeinfo.Volume{b}, intel); err != nil || len(parsed(t, less).Devices.Memorydevs) != 1 {
-		t.Errorf("one less: %v\n%s", err, less)
+		t.Errorf("with one volume less: %v\n%s", err, less)
 	}
 }
 
@@ -292,7 +292,7 @@ func TestFit(t *testing.T) {
 		v := at("data", base, 2*mebibyte)
 		err := Fits(v, 1<<40)
 		if err == nil {
-			t.Fatal("a VM with 1 TiB")
+			t.Fatal("Fits accepts a VM with 1 TiB")
 		}
 		_, words, _ := strings.Cut(err.Error(), "at most ")
 		var most uint64
@@ -302,7 +302,7 @@ func TestFit(t *testing.T) {
 		}
 		most *= units[unit+"B"]
 		if Fits(v, most) != nil || Fits(v, most+2*mebibyte) == nil && devicesStart(most+gibibyte) <= base {
-			t.Errorf("at 0x%x: at most %d, it says", base, most)
+			t.Errorf("a volume at 0x%x: the error allows %d bytes of memory, which is wrong", base, most)
 		}
 	}
 }
@@ -374,7 +374,7 @@ func FuzzAttach(f *testing.F) {
 			t.Errorf("again: %v\n%s\n%s", err, out, again)
 		}
 		if was, is := rest(t, text), rest(t, out); was != is {
-			t.Errorf("it was\n%s\nand is\n%s", was, is)
+			t.Errorf("Attach changes other parts of the domain, from\n%s\nto\n%s", was, is)
 		}
 	})
 }

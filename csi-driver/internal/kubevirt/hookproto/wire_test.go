@@ -43,7 +43,7 @@ func FuzzDecode(f *testing.F) {
 		var m Message
 		if err := Codec().Unmarshal(data, &m); err != nil {
 			if m != nil || strings.Contains(err.Error(), "\n") {
-				t.Errorf("refused, and it is %v: %v", m, err)
+				t.Errorf("the refused bytes become %v, with the error %q", m, err)
 			}
 			return
 		}

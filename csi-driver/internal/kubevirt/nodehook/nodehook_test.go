@@ -296,7 +296,7 @@ func TestGivenWithoutAnEnd(t *testing.T) {
 	}
 	g.to(named("next"), "v", []string{"pod"}, nil, now.Add(2*known))
 	if len(g.of(named("vm-7"))) != 1 || len(g.lives) != 2 {
-		t.Errorf("%d are left", len(g.lives))
+		t.Errorf("%d records remain, and should be 2", len(g.lives))
 	}
 }
 

@@ -146,7 +146,7 @@ func (v *Volume) take(d described) error {
 	v.Base, v.Size, v.Bad = base, d.Size, d.Bad
 	v.ReadOnly = v.ReadOnly || d.Mode == "ro"
 	if v.ReadOnly && d.Joined {
-		return errors.New("its node has joined it, so a VM with read-only memory cannot mount it: use a claim that is ReadOnlyMany, such as a clone of this one (dataSource)")
+		return errors.New("its node has joined the volume, so a VM with read-only memory cannot mount the volume: use a claim that is ReadOnlyMany, such as a clone of this claim (dataSource)")
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (v *Volume) look() error {
 	f, st, err := open(v.Path, flags)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no %s/%s in it: its memory has no struct pages, or the CSI driver has not mounted it", hidden, region)
+		return fmt.Errorf("there is no %s/%s in the claim's folder: the volume's memory has no struct pages, or the CSI driver has not mounted the volume", hidden, region)
 	case errors.Is(err, unix.EROFS):
 		return fmt.Errorf("the claim is mounted read-only: write it as %s:ro", v.Claim)
 	case errors.Is(err, fs.ErrPermission):

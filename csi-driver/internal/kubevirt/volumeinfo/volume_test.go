@@ -66,7 +66,7 @@ func TestRead(t *testing.T) {
 	}
 	got := make([]byte, len(mark))
 	if f.ReadAt(got, 0); string(got) != string(mark) {
-		t.Errorf("looking has changed it: %q", got)
+		t.Errorf("Read has changed the region to %q", got)
 	}
 	if v, err := Read("data", dir, true); err != nil || !v.ReadOnly {
 		t.Errorf("read-only: %+v, %v", v, err)
@@ -85,7 +85,7 @@ func TestRead(t *testing.T) {
 	if v, err := Read("data", dir, false); err != nil || v.ReadOnly {
 		t.Errorf("a member: %+v, %v", v, err)
 	}
-	if _, err := Read("data", dir, true); err == nil || !strings.Contains(err.Error(), "claim data: its node has joined it") {
+	if _, err := Read("data", dir, true); err == nil || !strings.Contains(err.Error(), "claim data: its node has joined the volume") {
 		t.Errorf("a member, read-only: %v", err)
 	}
 }

@@ -304,7 +304,7 @@ func TestOthers(t *testing.T) {
 	change := request("virtualmachineinstances", admissionv1.Update, machineWith("data,far", nil))
 	change.OldObject.Raw = machineWith("data", nil)
 	if res := validate(change); res.Allowed || !strings.Contains(res.Result.Message, "cannot change") {
-		t.Errorf("volumes of one that runs: %+v", res)
+		t.Errorf("changed volumes of a VM that runs: %+v", res)
 	}
 	change.OldObject.Raw = change.Object.Raw
 	if res := validate(change); !res.Allowed {

@@ -140,7 +140,7 @@ func TestManyLists(t *testing.T) {
 	within, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := cluster.anew().sharers(within, "ns", wantsData); err == nil || !strings.Contains(err.Error(), "try again") || !strings.Contains(err.Error(), "too many reviews") {
-		t.Errorf("one that waits for too long: %v", err)
+		t.Errorf("a review that waits for too long: %v", err)
 	}
 	release()
 	for range reviews {

@@ -113,7 +113,7 @@ func TestManyLaunchers(t *testing.T) {
 		}
 		for range machines {
 			if res := <-answers; !res.Allowed {
-				t.Errorf("%s: one of many: refused: %s", mode, res.Result.Message)
+				t.Errorf("%s: one of many reviews at the same time is refused: %s", mode, res.Result.Message)
 			}
 		}
 		t.Logf("%s: %d reviews took %v", mode, machines, time.Since(began))

@@ -204,7 +204,7 @@ func (r *Reviewer) giveHook(pod *corev1.Pod, mounts []corev1.VolumeMount) ([]ope
 	if r.config.API != Plugin {
 		if at < 0 {
 			return nil, fmt.Errorf("the pod of a VM with volumes has no hook: KubeVirt's feature gate Sidecar is not on, or the VM was made " +
-				"while the webhook was not there, or for kubevirt.api=plugin: restart it")
+				"while the webhook was not there, or for kubevirt.api=plugin: restart the VM")
 		}
 		return patch, nil
 	}

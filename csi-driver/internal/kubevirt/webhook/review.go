@@ -194,7 +194,7 @@ func (r *Reviewer) validateInstance(ctx context.Context, q *admissionv1.Admissio
 		was, had := before.Annotations[key]
 		is, has := m.Annotations[key]
 		if m.DeletionTimestamp == nil && (was != is || had != has) {
-			return nil, fmt.Errorf("annotation %s of a VM that runs cannot change: change the template, and restart it", key)
+			return nil, fmt.Errorf("annotation %s of a VM that runs cannot change: change the template, and restart the VM", key)
 		}
 		return nil, nil
 	}

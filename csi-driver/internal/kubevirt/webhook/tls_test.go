@@ -73,7 +73,7 @@ func TestTLS(t *testing.T) {
 		}
 	}()
 	if _, err := client(nil).Get("https://" + l.Addr().String() + "/healthz"); err == nil {
-		t.Error("it answers without a certificate")
+		t.Error("the webhook serves HTTPS before it has a certificate")
 	}
 	first := certify(t, dir)
 	long, err := http.NewRequest(http.MethodGet, "https://"+l.Addr().String()+"/healthz", nil)

@@ -47,7 +47,7 @@ func TestTable(t *testing.T) {
 		t.Errorf("closed is %+v, %v", at, err)
 	}
 	if err := m.Unmount(bound); !errors.Is(err, unix.EBUSY) {
-		t.Errorf("something is mounted in it: %v", err)
+		t.Errorf("Unmount of a mount that contains another mount: %v", err)
 	}
 	must(m.Clear(bound, func(e *mount.MountInfo) bool { return e.Source == "shell" }))
 	if shown := table.Shown(); !slices.Equal(shown, []string{staged}) {
@@ -55,7 +55,7 @@ func TestTable(t *testing.T) {
 	}
 	must(m.Unmount(staged))
 	if left, err := os.ReadDir(staged); err != nil || len(left) > 0 {
-		t.Errorf("left is %v, %v", left, err)
+		t.Errorf("after the unmount, the folder has the files %v, %v", left, err)
 	}
 	if err := m.Unmount(staged); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("nothing is mounted there: %v", err)

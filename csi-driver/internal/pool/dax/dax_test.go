@@ -97,7 +97,7 @@ func TestLooks(t *testing.T) {
 		t.Errorf("%+v, %v", st, err)
 	}
 	if id, err := s.Place(background, pool.ID{}); err != nil || id == "" || id != pool.Identity(pool.DAX, "Ab-1") {
-		t.Errorf("its identity is %q, %v", id, err)
+		t.Errorf("the zone's identity is %q, %v", id, err)
 	} else if v, err := s.Get(background, "b"); err != nil || v.Zone != id {
 		t.Errorf("a volume is in zone %q, %v", v.Zone, err)
 	}
@@ -149,7 +149,7 @@ func TestKernelWithoutFileSystem(t *testing.T) {
 		t.Errorf("%+v, %v", st, err)
 	}
 	if st.LargestAt(pool.Extent, 0) > 0 || st.LargestAt(pool.Gigabyte, 0) > 0 {
-		t.Errorf("it has room: %+v", st)
+		t.Errorf("the zone has room: %+v", st)
 	}
 	s.madeNowhere(t, "stargatefs")
 	if calls := s.calls(t); strings.Contains(calls, "volume create") || strings.Contains(calls, "volume clone") {
@@ -254,7 +254,7 @@ func TestCommands(t *testing.T) {
 		t.Error(err)
 	}
 	if v, err := s.Grow(background, "a", 1<<20); err != nil || v.Size != 32<<20 {
-		t.Errorf("%+v, %v: it is larger already", v, err)
+		t.Errorf("Grow to less than the volume's size: %+v, %v", v, err)
 	}
 	if v, err := s.Activate(background, "b"); err != nil || v.Name != "b" {
 		t.Errorf("%+v, %v", v, err)
@@ -363,7 +363,7 @@ func TestDeleteDamaged(t *testing.T) {
 		s := newStand(t, "0")
 		s.put(t, "volumes.json", damaged)
 		if err := s.Delete(background, name); err != nil || !strings.HasSuffix(s.calls(t), "\n"+want) {
-			t.Errorf("%s: %v; it called:\n%s", name, err, s.calls(t))
+			t.Errorf("%s: %v; the calls of stargatectl:\n%s", name, err, s.calls(t))
 		}
 	}
 	s := newStand(t, "6 in-use is open here in another program")

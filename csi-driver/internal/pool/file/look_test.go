@@ -204,7 +204,7 @@ func TestFileChangesAtEachLook(t *testing.T) {
 	}
 	v, err := z.Get(ctx, "good")
 	if err != nil || v.State != pool.Ready {
-		t.Errorf("the other one is %+v, %v", v, err)
+		t.Errorf("the other volume is %+v, %v", v, err)
 	}
 	// The addresses behind the volume may be free at a later read, so the size may be possible.
 	if _, err := z.extend(ctx, v, 64*mib); !errkind.Is(err, errkind.Busy) || !strings.Contains(err.Error(), "volume evil changes") {
@@ -218,6 +218,6 @@ func TestFileChangesAtEachLook(t *testing.T) {
 		t.Error(err)
 	}
 	if s, err := z.Status(ctx); err != nil || s.Damaged || s.Largest != 512*mib {
-		t.Errorf("it is deleted: %+v, %v", s, err)
+		t.Errorf("after the deletion of the volume: %+v, %v", s, err)
 	}
 }

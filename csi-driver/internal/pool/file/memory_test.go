@@ -60,7 +60,7 @@ func TestOnADisk(t *testing.T) {
 		z.Close()
 		t.Error("a zone on a disk is opened")
 	} else if !strings.Contains(err.Error(), "not in memory") || !strings.Contains(err.Error(), config.Dir) {
-		t.Errorf("it is told: %v", err)
+		t.Errorf("the error of a zone on a disk is: %v", err)
 	}
 	if _, err := os.Stat(half); err != nil {
 		t.Error(err)

@@ -69,13 +69,13 @@ func (z *Zone) adopt(name string, st fs.FileInfo, base int64) error {
 // stretched returns the reason not to examine a file that is longer than its volume. A read of the
 // file's holes would allocate memory, to which the member that extended the file has no right.
 func stretched(length, own int64) string {
-	return fmt.Sprintf("its file has %d bytes, and the volume %d: a pod or VM that maps it has made it longer. Cut it to that size (truncate), or delete the volume", length, own)
+	return fmt.Sprintf("its file has %d bytes, which is longer than the volume (%d bytes): a pod or VM that maps the file has extended it. Truncate the file to the volume's size, or delete the volume", length, own)
 }
 
 // elsewhere returns the reason not to use a volume whose superblock has another address than its
 // stored place.
 func elsewhere(says, own int64) string {
-	return fmt.Sprintf("its superblock has address %#x, and the driver gave it %#x: a pod or VM that maps it has changed the superblock. Restore it, or delete the volume", says, own)
+	return fmt.Sprintf("its superblock has address %#x, and the driver gave the volume %#x: a pod or VM that maps the volume has changed the superblock. Restore the superblock, or delete the volume", says, own)
 }
 
 // longer reports whether a volume's file is longer than the size in its stored place.

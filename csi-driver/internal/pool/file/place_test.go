@@ -76,7 +76,7 @@ func TestMemberWritesAnotherAddress(t *testing.T) {
 		z.says(t, "evil", says)
 		for range 2 {
 			if s, err := z.Status(background); err != nil || s.Largest != before.Largest || s.Free != before.Free || s.Damaged {
-				t.Errorf("%s: %+v, %v; it was %+v", what, s, err, before)
+				t.Errorf("%s: the status is %+v, %v, and was %+v", what, s, err, before)
 			}
 			v, err := z.Get(background, "evil")
 			if err != nil || v.State != pool.Moved || !strings.Contains(v.Why, fmt.Sprintf("%#x", says)) {
@@ -91,7 +91,7 @@ func TestMemberWritesAnotherAddress(t *testing.T) {
 			}
 			z.release("good")
 			if err := z.reserve(background, pool.Spec{Name: "new", Size: 16 * mib, Align: pool.Extent}); err != nil || z.reserved("new").Base != good+32*mib {
-				t.Errorf("%s: a new one is at %#x, %v", what, z.reserved("new").Base, err)
+				t.Errorf("%s: a new volume is at %#x, %v", what, z.reserved("new").Base, err)
 			}
 			z.release("new")
 			z.Close() // another driver takes over
@@ -124,7 +124,7 @@ func TestMemberExtendsFile(t *testing.T) {
 	}
 	longer()
 	if s, err := z.Status(background); err != nil || s.Largest != before.Largest || s.Damaged {
-		t.Errorf("%+v, %v; it was %+v", s, err, before)
+		t.Errorf("the status is %+v, %v, and was %+v", s, err, before)
 	}
 	if all, err := z.List(background); err != nil || len(all) != 2 || all[0].State != pool.Damaged || all[1].State != pool.Ready {
 		t.Errorf("%+v, %v", all, err)
@@ -133,7 +133,7 @@ func TestMemberExtendsFile(t *testing.T) {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if err := z.reserve(background, pool.Spec{Name: "new", Size: 16 * mib, Align: pool.Extent}); err != nil || z.reserved("new").Base != good+32*mib {
-		t.Errorf("a new one is at %#x, %v", z.reserved("new").Base, err)
+		t.Errorf("a new volume is at %#x, %v", z.reserved("new").Base, err)
 	}
 	z.release("new")
 	if said := asked(); strings.Contains(said, "evil") {
@@ -143,13 +143,13 @@ func TestMemberExtendsFile(t *testing.T) {
 		t.Error(err)
 	}
 	if st, err := os.Stat(z.path("evil")); err != nil || st.Size() != 1<<40 {
-		t.Errorf("a sweep has cut it: %v, %v", st, err)
+		t.Errorf("Sweep has truncated the file: %v, %v", st, err)
 	}
 	if err := os.Truncate(z.path("evil"), 32*mib); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := z.Get(background, "evil"); err != nil || v.State != pool.Ready || v.Memory != 32*mib {
-		t.Errorf("cut, it is %+v, %v", v, err)
+		t.Errorf("after its file was truncated, the volume is %+v, %v", v, err)
 	}
 	if st, err := os.Stat(z.path("good")); err != nil || st.Size() != 32*mib {
 		t.Errorf("its neighbour has %v, %v", st, err)
@@ -160,7 +160,7 @@ func TestMemberExtendsFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := z.Delete(background, "evil"); !errkind.Is(err, errkind.InUse) {
-		t.Errorf("a process uses it: %v", err)
+		t.Errorf("Delete while a process has the file open: %v", err)
 	}
 	if st, err := held.Stat(); err != nil || st.Size() != 1<<40 {
 		t.Errorf("a refused deletion has truncated the file: %v, %v", st, err)
@@ -188,7 +188,7 @@ func TestNotMadeTwice(t *testing.T) {
 		t.Errorf("made: %v", err)
 	}
 	if at, noted, err := z.placed("w"); err != nil || !noted || at != (pool.Span{Base: 64<<30 + 512*mib, Size: 32 * mib}) {
-		t.Errorf("it is at %+v, %v, %v", at, noted, err)
+		t.Errorf("the volume's stored place is %+v, %v, %v", at, noted, err)
 	}
 	if err := z.Sweep(background); err != nil || len(z.files(t)) != 2 {
 		t.Errorf("there are %q, %v", z.files(t), err)
@@ -205,10 +205,10 @@ func TestKilledDuringRecovery(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := z.Delete(background, "v"); !errkind.Is(err, errkind.Busy) {
-		t.Errorf("a process has it: %v", err)
+		t.Errorf("Delete while a process can store in the volume: %v", err)
 	}
 	held.Close()
 	if err := z.Delete(background, "v"); err != nil {
-		t.Errorf("no process has it: %v", err)
+		t.Errorf("Delete after the last process has closed the file: %v", err)
 	}
 }

@@ -63,7 +63,7 @@ func TestNotCleanedUp(t *testing.T) {
 	z := formats(t, `mkdir -p "$file/in the way"; echo "mkfs.stargatefs: bad label" >&2; exit 2`)
 	_, err := z.Create(background, small)
 	if !errkind.Is(err, errkind.Invalid) || !strings.Contains(err.Error(), "bad label") || !strings.Contains(err.Error(), folder.Making+"w: directory not empty") {
-		t.Errorf("it is told: %v", err)
+		t.Errorf("the error of a failed cleanup is: %v", err)
 	}
 	if err := z.Sweep(background); err == nil || !strings.Contains(err.Error(), folder.Making+"w") {
 		t.Errorf("a failed sweep reports: %v", err)
@@ -72,7 +72,7 @@ func TestNotCleanedUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := z.Sweep(background); err != nil || len(z.files(t)) > 0 {
-		t.Errorf("left are %q, %v", z.files(t), err)
+		t.Errorf("after Sweep, the zone has the files %q, %v", z.files(t), err)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestSweep(t *testing.T) {
 	err := z.Sweep(background)
 	want := slices.Sorted(slices.Values(append(slices.Clone(kept), work, place+"v")))
 	if got := z.files(t); err != nil || !slices.Equal(got, want) {
-		t.Errorf("there are %q, %v; should be %q", got, err, want)
+		t.Errorf("the files are %q, %v; should be %q", got, err, want)
 	}
 	cancel()
 	<-done

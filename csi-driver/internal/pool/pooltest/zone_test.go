@@ -51,7 +51,7 @@ func TestUse(t *testing.T) {
 		t.Errorf("damaged: %v", err)
 	}
 	if err := z.Delete(ctx, "v"); err != nil || len(z.Left()) > 0 {
-		t.Errorf("left is %v, %v", z.Left(), err)
+		t.Errorf("after the deletion, the zone has %v, %v", z.Left(), err)
 	}
 }
 
@@ -67,11 +67,11 @@ func TestHold(t *testing.T) {
 	go func() { _, err := z.Create(ctx, spec); done <- err }()
 	<-reached
 	if _, err := z.Create(context.Background(), spec); !errkind.Is(err, errkind.Busy) {
-		t.Errorf("the same: %v", err)
+		t.Errorf("Create of the same volume: %v", err)
 	}
 	spec.Name = "w"
 	if _, err := z.Create(context.Background(), spec); !errkind.Is(err, errkind.NoSpace) {
-		t.Errorf("another one: %v", err)
+		t.Errorf("Create of another volume: %v", err)
 	}
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) || len(z.Left()) > 0 {
