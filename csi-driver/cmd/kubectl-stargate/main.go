@@ -23,7 +23,7 @@ import (
 	"stargate/csi-driver/internal/kubectl"
 )
 
-var version = "unversioned" // -ldflags sets it
+var version = "unversioned" // the build sets the version (-ldflags)
 
 const requestLimit = 30 * time.Second
 
@@ -74,7 +74,7 @@ func command(out, errs io.Writer) *cobra.Command {
 		// kubectl plugin calls it by this name
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl stargate"},
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true // kubectl completes; see kubectl_complete-stargate
+	root.CompletionOptions.HiddenDefaultCmd = true // kubectl itself completes the plugin's commands, by kubectl_complete-stargate
 	root.SetOut(out)
 	root.SetErr(errs)
 	flags := root.PersistentFlags()
@@ -262,7 +262,7 @@ func (p *plugin) top() *cobra.Command {
 				uses, err := facts.Top(c.Context(), kubectl.Proxy{Client: client}, interval, namespace)
 				switch {
 				case c.Context().Err() != nil:
-					return nil // Ctrl-C is the way to end it
+					return nil // the user has pressed Ctrl-C, which is the normal end
 				case err != nil && uses == nil:
 					return err
 				case err != nil:
@@ -284,7 +284,7 @@ func (p *plugin) top() *cobra.Command {
 		},
 	}
 	p.allNamespaces(c)
-	c.Flags().DurationVar(&interval, "interval", interval, "time between two looks")
+	c.Flags().DurationVar(&interval, "interval", interval, "time between two measurements")
 	c.Flags().IntVar(&count, "count", count, "end after this many tables (0: never)")
 	return c
 }

@@ -365,7 +365,7 @@ func TestListsAreNoFailures(t *testing.T) {
 	}
 	name, _ := queue.Get()
 	if name.Name != "copy" || queue.NumRequeues(name) != 0 {
-		t.Errorf("%s has failed %d times", name, queue.NumRequeues(name))
+		t.Errorf("after a new list, %s counts %d failures", name, queue.NumRequeues(name))
 	}
 }
 

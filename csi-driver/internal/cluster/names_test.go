@@ -61,7 +61,7 @@ func TestNames(t *testing.T) {
 		}
 		client.PrependReactor("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no answer") })
 		if names, err := n.Names(context.Background(), pool.ID{Name: pool.NameFor(short + both)}, short+both); err == nil {
-			t.Errorf("without an answer: %q", names)
+			t.Errorf("without an answer of the API server: %q", names)
 		}
 	}
 }
@@ -157,7 +157,7 @@ func TestManyDeletionsListOnce(t *testing.T) {
 	}
 	calls.Wait()
 	if lists > len(all)/4 {
-		t.Errorf("%d lists", lists)
+		t.Errorf("the deletions sent %d list requests", lists)
 	}
 	before := lists
 	keeps(0)

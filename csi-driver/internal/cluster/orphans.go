@@ -29,7 +29,7 @@ const OrphanLimit = 10 * time.Minute
 // VolumeSnapshotContent. Each search has its own source. So if one source cannot be read, the other
 // searches still find their orphans.
 type orphans struct {
-	every    int // one of this many checks includes a search
+	every    int // number of checks of the node from one search to the next
 	searches []*search
 }
 

@@ -41,7 +41,7 @@ func TestUnbound(t *testing.T) {
 			}
 		}
 		if is := n.Unbound(); is != unbound {
-			t.Errorf("%d claims", is)
+			t.Errorf("%d claims are reported as unbound", is)
 		}
 		said(t, recorder, events...)
 	}
@@ -53,7 +53,7 @@ func TestUnbound(t *testing.T) {
 	n.Made("v", "pv-u1", types.NamespacedName{Namespace: "ns", Name: "refused"}) // the provisioner repeats its call
 	looks(3, 1)
 	if len(n.made.all) != 1 {
-		t.Errorf("%d claims are followed", len(n.made.all))
+		t.Errorf("the driver follows %d claims", len(n.made.all))
 	}
 	if _, err := client.CoreV1().PersistentVolumes().Create(ctx, claimed("pv-u1", driver, "refused"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -75,13 +75,13 @@ func TestUnbound(t *testing.T) {
 	silent := true
 	client.PrependReactor("get", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) { return silent, nil, errors.New("no answer") })
 	if err := n.Look(ctx, z); err == nil || n.Unbound() != 1 {
-		t.Errorf("without an answer: %v", err)
+		t.Errorf("without an answer of the API server: %v", err)
 	}
 	silent = false
 	change(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-u1" })
 	looks(1, 0)
 	if len(n.made.all) != 0 {
-		t.Errorf("%d claims are followed", len(n.made.all))
+		t.Errorf("the driver follows %d claims", len(n.made.all))
 	}
 }
 
@@ -154,6 +154,6 @@ func TestManyUnbound(t *testing.T) {
 		n.Made("v", pool.NameFor(string(rune(i))), types.NamespacedName{Namespace: "ns", Name: "c"})
 	}
 	if len(n.made.all) != mostUnbound {
-		t.Errorf("%d claims are followed", len(n.made.all))
+		t.Errorf("the driver follows %d claims", len(n.made.all))
 	}
 }

@@ -153,10 +153,10 @@ func TestServe(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
 	ended := w.served("v")
 	if is, err := w.Serving(ctx, "v"); err != nil || !is {
-		t.Errorf("v is served: %v, %v", is, err)
+		t.Errorf("volume v has a server: %v, %v", is, err)
 	}
 	if is, err := w.Serving(ctx, "other"); err != nil || is {
-		t.Errorf("other is served: %v, %v", is, err)
+		t.Errorf("volume other has a server: %v, %v", is, err)
 	}
 	mount, _ := w.mount()
 	if err := w.Serve(ctx, "v", "/zone/v", nil, mount); err == nil || !strings.Contains(err.Error(), "already") {
@@ -164,13 +164,13 @@ func TestServe(t *testing.T) {
 	}
 	mount.Close()
 	if ended() {
-		t.Error("nobody keeps the mount")
+		t.Error("no process holds the mount's descriptor")
 	}
 	w.end(nil)
 	if err := w.Gone(ctx, "v"); err != nil {
 		t.Error(err)
 	}
-	w.soon("nobody has the mount", ended)
+	w.soon("no process holds the mount's descriptor", ended)
 	if n := w.count(); n != 1 {
 		t.Errorf("%d servers were started", n)
 	}
@@ -191,7 +191,7 @@ func TestReplaced(t *testing.T) {
 	w.withServers(func() {
 		for i, first := range w.seen {
 			if first != byte(i) {
-				t.Errorf("server %d has %d in its memory", i+1, first)
+				t.Errorf("server %d finds the byte %d in the memory of its predecessor", i+1, first)
 			}
 		}
 	})
@@ -220,7 +220,7 @@ func TestNotServed(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	mount.Close()
-	w.soon("nobody has the mount", ended)
+	w.soon("no process holds the mount's descriptor", ended)
 	if got := w.Status(); got.Held != 0 {
 		t.Errorf("held is %+v", got)
 	}
@@ -261,7 +261,7 @@ func TestSuccessors(t *testing.T) {
 		}
 	})
 	if ended() {
-		t.Error("nobody keeps the mount")
+		t.Error("no process holds the mount's descriptor")
 	}
 }
 
@@ -289,7 +289,7 @@ func TestRefusedForGood(t *testing.T) {
 	w.Client.mu.Unlock()
 	w.soon("the driver drops the mount", func() bool { return w.Status().Held == 0 })
 	w.withServers(func() { w.ends[0] <- nil }) // ends the first keeper's server, which the keeper's end does not kill in this test
-	w.soon("nobody has the mount", ended)
+	w.soon("no process holds the mount's descriptor", ended)
 }
 
 // A keeper with another protocol refuses Serve, but still lists its mounts.
@@ -356,7 +356,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		mount, _ := w.mount()
 		if err := w.Serve(context.Background(), of.Name, of.Volume, of.Options, mount); err == nil {
-			t.Errorf("%+v is served", of)
+			t.Errorf("the keeper starts a server for %+v", of)
 		}
 		mount.Close()
 	}

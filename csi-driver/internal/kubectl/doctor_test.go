@@ -296,7 +296,7 @@ func TestGatherSelectsTheDriver(t *testing.T) {
 	other.Spec.Containers[0].SecurityContext = privileged
 	w.more = append(w.more, other)
 	if f := w.facts(t); len(f.Drivers) != 1 || f.Drivers[0].Name != "stargate-csi-x" {
-		t.Errorf("%d drivers", len(f.Drivers))
+		t.Errorf("Gather returns %d pods of drivers", len(f.Drivers))
 	}
 }
 

@@ -41,12 +41,12 @@ type Facts struct {
 	Registered map[string]bool // nodes whose kubelet knows the driver
 	Capacities []storagev1.CSIStorageCapacity
 	Classes    []storagev1.StorageClass
-	Volumes    []corev1.PersistentVolume // of the driver
+	Volumes    []corev1.PersistentVolume // the driver's volumes
 	Claims     []corev1.PersistentVolumeClaim
-	Pods       []corev1.Pod   // of users
+	Pods       []corev1.Pod   // users' pods
 	Drivers    []corev1.Pod   // pods of the driver
 	Keepers    []corev1.Pod   // pods of the keeper of mounts by FUSE
-	Events     []corev1.Event // warnings
+	Events     []corev1.Event // Events of type Warning
 }
 
 // Gather reads the facts. Claims, pods and Events are those of one namespace, or of all of them.

@@ -23,9 +23,9 @@ type Zone struct {
 	Node    string `json:"node"`
 	Kind    string `json:"kind"`
 	Size    int64  `json:"size"`
-	Largest int64  `json:"largest"` // volume that can be made
+	Largest int64  `json:"largest"` // size of the largest volume that can be made
 	Volumes int    `json:"volumes"`
-	Module  string `json:"module,omitempty"` // of the node's kernel
+	Module  string `json:"module,omitempty"` // state of the module on the node
 	State   string `json:"state"`            // Ready, or the reason why the node offers no volumes
 }
 
@@ -67,12 +67,12 @@ type Volume struct {
 	Size      int64    `json:"size"`
 	Pods      []string `json:"pods"`
 	Phase     string   `json:"phase"`
-	Name      string   `json:"name"` // in the zone
+	Name      string   `json:"name"` // name of the volume in the zone
 	Object    string   `json:"persistentVolume"`
 }
 
-// VolumesOf returns the volumes of the claims of a namespace. If it is empty, it returns all
-// volumes.
+// VolumesOf returns the volumes of the claims of a namespace, or all volumes if the namespace is
+// empty.
 func (f *Facts) VolumesOf(namespace string) []Volume {
 	volumes := []Volume{}
 	for i := range f.Volumes {

@@ -56,7 +56,7 @@ func TestVolumes(t *testing.T) {
 		}
 	}
 	if got := f.VolumesOf("other"); got == nil || len(got) > 0 {
-		t.Errorf("%v: JSON needs an empty list", got)
+		t.Errorf("VolumesOf returns %v, but JSON needs an empty list", got)
 	}
 }
 

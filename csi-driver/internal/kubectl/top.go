@@ -54,9 +54,9 @@ type Use struct {
 	Claim     string  `json:"claim"`
 	Node      string  `json:"node"`
 	Volume    string  `json:"volume"`
-	Systems   int     `json:"systems"` // in the mount table
-	Used      int64   `json:"used"`    // bytes
-	Mounted   bool    `json:"mounted"` // by the module of the node; the rates are those of that mount
+	Systems   int     `json:"systems"` // number of systems in the mount table
+	Used      int64   `json:"used"`    // used bytes of the volume
+	Mounted   bool    `json:"mounted"` // the node's module has mounted the volume; the rates are those of this mount
 	Reads     float64 `json:"reads"`
 	ReadBytes float64 `json:"readBytes"`
 	Writes    float64 `json:"writes"`

@@ -72,7 +72,7 @@ func TestScrapesAtOnce(t *testing.T) {
 			t.Errorf("a request above the limit gets status %d", code)
 		}
 	case <-time.After(30 * time.Second):
-		t.Error("all wait")
+		t.Error("all requests wait, and none is told to retry")
 	}
 	close(s)
 	g.Wait()
@@ -108,6 +108,6 @@ func TestReadyIsKept(t *testing.T) {
 		}
 	}
 	if n := asked.Load(); n != 1 {
-		t.Errorf("asked %d times", n)
+		t.Errorf("the check ran %d times", n)
 	}
 }

@@ -104,7 +104,7 @@ func TestPlaceOfID(t *testing.T) {
 	}
 	asked := l.asked
 	if s, err := z.Snapshot(background, of); err != nil || s != taken {
-		t.Errorf("%+v, %v, and was %+v", s, err, taken)
+		t.Errorf("the snapshot is %+v, %v, and was %+v", s, err, taken)
 	}
 	for range 2 {
 		if err := z.DeleteSnapshot(background, of); err != nil {
@@ -250,7 +250,7 @@ func TestTwoCopiesAtOnce(t *testing.T) {
 // Only one process at a time can open the folder. Open refuses a relative path.
 func TestOpen(t *testing.T) {
 	if _, err := Open(background, "snapshots", "n1"); err == nil {
-		t.Error("a relative path")
+		t.Error("Open accepts a relative path")
 	}
 	_, dir := open(t, nil)
 	ctx, cancel := context.WithCancel(background)
@@ -350,7 +350,7 @@ func TestFolderWithoutAnswer(t *testing.T) {
 		}
 	}
 	if f.begun["look"] != 1 || len(f.begun) != 1 {
-		t.Errorf("begun: %v", f.begun)
+		t.Errorf("the operations that began are %v", f.begun)
 	}
 	close(f.released)
 	if all, err := z.Snapshots(background); len(all) != 2 || err != nil {

@@ -22,12 +22,12 @@ import (
 
 // servers is a fake of Servers that records the names of volumes.
 type servers struct {
-	serving map[string]string // options, by volume
+	serving map[string]string // options of the running servers, by volume
 	started int
-	waited  []string // for their ends
-	err     error    // of the next start
-	silent  error    // of questions
-	wait    func()   // in the next wait for an end
+	waited  []string // volumes for whose servers a call of Gone has waited
+	err     error    // result of the next call of Serve
+	silent  error    // result of each call of Serving
+	wait    func()   // called by the next call of Gone
 }
 
 func (s *servers) Serve(_ context.Context, name, _ string, options []string, _ *os.File) error {

@@ -101,8 +101,8 @@ func (t *Tools) Look(ctx context.Context, paths []string) (map[string]Glance, er
 			return nil, err
 		}
 		for _, text := range shown.Volumes {
-			// A volume's members write its counters: an invalid one affects only that
-			// volume.
+			// A volume's members write its counters. An invalid counter affects only
+			// that volume.
 			var g Glance
 			if json.Unmarshal(text, &g) == nil && g.Info != nil {
 				seen[g.Path] = g

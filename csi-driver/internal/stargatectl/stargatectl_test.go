@@ -56,7 +56,7 @@ func TestProgramsAtOnce(t *testing.T) {
 			}
 			count, err := strconv.Atoi(strings.TrimSpace(string(out)))
 			if err != nil || count > atOnce {
-				t.Errorf("%d ran at once: %v", count, err)
+				t.Errorf("%d programs ran at the same time: %v", count, err)
 			}
 		}()
 	}

@@ -91,7 +91,7 @@ func (w *world) conditions(c *grpc.ClientConn) map[string]condition {
 	all, err := csi.NewControllerClient(c).ListVolumes(ctx, &csi.ListVolumesRequest{})
 	w.must(err)
 	if len(all.GetEntries()) != 1 {
-		w.t.Fatalf("there are %v", all)
+		w.t.Fatalf("ListVolumes returns %v", all)
 	}
 	return map[string]condition{
 		"stats": conditionIn(w.t, stats), "get": conditionIn(w.t, got.GetStatus()), "list": conditionIn(w.t, all.GetEntries()[0].GetStatus()),
@@ -219,7 +219,7 @@ func TestConditionOfDeletedVolume(t *testing.T) {
 		"list": {func(w *world) error {
 			res, err := w.driver.ListVolumes(context.Background(), &csi.ListVolumesRequest{})
 			if n := len(res.GetEntries()); n != 0 {
-				t.Errorf("%d are listed", n)
+				t.Errorf("the list has %d volumes", n)
 			}
 			return err
 		}, codes.OK},

@@ -108,7 +108,7 @@ func TestInlineVolumesAreNotLeft(t *testing.T) {
 			},
 		})
 		if got := status.Code(grpcstatus.Of(err)); got != c.code || z.there[name] != c.left {
-			t.Errorf("%s: %v (%s); left: %v", c.what, err, got, z.there[name])
+			t.Errorf("%s: %v (%s); the volume exists: %v", c.what, err, got, z.there[name])
 		}
 		if _, err := os.Stat(target); (err == nil) != c.left {
 			t.Errorf("%s: the directory: %v", c.what, err)
@@ -167,7 +167,7 @@ func TestClaimsAreNotInline(t *testing.T) {
 			},
 		})
 		if !errkind.Is(err, errkind.Invalid) || len(z.there) > 0 {
-			t.Errorf("%s: as a pod's own volume: %v, left: %v", id, err, z.there)
+			t.Errorf("%s as an inline volume: %v; the volumes are %v", id, err, z.there)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (s strict) Create(_ context.Context, spec pool.Spec) (pool.Volume, error) {
 	s.named(spec.Name, !pool.IsSnapshot(spec.Name))
 	for _, o := range spec.Options() {
 		if strings.ContainsAny(o, "\x00\n") {
-			s.t.Errorf("an option is %q", o)
+			s.t.Errorf("the driver passes the option %q", o)
 		}
 	}
 	return pool.Volume{Name: spec.Name, State: pool.Ready, Path: "/zone/" + spec.Name, Size: spec.Size}, nil
@@ -298,7 +298,7 @@ func FuzzRequests(f *testing.F) {
 			err := call(context.Background())
 			var known *errkind.Error
 			if err != nil && !errors.As(err, &known) {
-				t.Errorf("%s: %v is of no kind", what, err)
+				t.Errorf("%s: the error %v has no kind", what, err)
 			}
 			if c := status.Code(grpcstatus.Of(err)); c == codes.Unknown || c == codes.Unimplemented {
 				t.Errorf("%s: %s", what, c)

@@ -26,7 +26,7 @@ func TestMountGroup(t *testing.T) {
 		told = told || c.GetRpc().GetType() == csi.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP
 	}
 	if !told {
-		t.Error("the capability is not listed")
+		t.Error("the driver does not list the capability for mount groups")
 	}
 	for group, want := range map[string]codes.Code{
 		"": codes.NotFound, "2000": codes.NotFound, "users": codes.InvalidArgument, "-1": codes.InvalidArgument, "12345678901": codes.InvalidArgument,

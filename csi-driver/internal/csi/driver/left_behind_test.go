@@ -64,14 +64,14 @@ func TestLeftoverIsFound(t *testing.T) {
 	}
 	made, err := at(pool.Gigabyte).CreateVolume(context.Background(), r)
 	if err != nil || made.GetVolume().GetCapacityBytes() != pool.Gigabyte {
-		t.Errorf("a volume: %v, %v", made, err)
+		t.Errorf("CreateVolume of a volume that an earlier tool has completed: %v, %v", made, err)
 	}
 	if _, err := at(2*pool.Gigabyte).CreateVolume(context.Background(), r); status.Code(grpcstatus.Of(err)) != codes.AlreadyExists {
 		t.Errorf("an existing volume with another size: %v", err)
 	}
 	taken, err := at(0).CreateSnapshot(context.Background(), &csi.CreateSnapshotRequest{Name: "new", SourceVolumeId: "v"})
 	if err != nil || taken.GetSnapshot().GetSourceVolumeId() != "v" {
-		t.Errorf("a snapshot: %v, %v", taken, err)
+		t.Errorf("CreateSnapshot of a snapshot that an earlier tool has completed: %v, %v", taken, err)
 	}
 }
 

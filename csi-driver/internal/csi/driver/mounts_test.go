@@ -63,7 +63,7 @@ func (s scenario) mountFailsOnce(t *testing.T, name string, call mountstest.Call
 	}
 	w.must(s.call(context.Background(), w))
 	if left := w.left(); !slices.Equal(left, after) {
-		t.Errorf("%s: %s %d: again: left is %q; should be %q", name, call, nth, left, after)
+		t.Errorf("%s: %s %d: after the repeated call the objects are %q; should be %q", name, call, nth, left, after)
 	}
 	return true
 }

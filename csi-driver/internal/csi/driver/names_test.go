@@ -54,7 +54,7 @@ func TestTwoNames(t *testing.T) {
 	w.wants("delete", w.delete(ctx, id), codes.Unavailable, "cannot be read from the cluster")
 	w.wants("create", w.create(ctx, newer, nil), codes.Unavailable, "cannot be read from the cluster")
 	if after := w.left(); !slices.Equal(before, after) {
-		t.Errorf("there was %q, and is %q", before, after)
+		t.Errorf("the objects were %q, and are %q", before, after)
 	}
 	n.all, n.err = []string{newer}, nil
 	w.must(w.create(ctx, newer, nil), w.delete(ctx, id))

@@ -147,7 +147,7 @@ func TestRoom(t *testing.T) {
 	w.wants("growing in a full zone", expandTo(w, "v0", 128*mib), codes.OutOfRange, fmt.Sprint(64*mib))
 	w.must(w.delete(ctx, "v0"), w.delete(ctx, "v2"))
 	if n := largest(); n != 64*mib {
-		t.Errorf("the largest is %d", n)
+		t.Errorf("the largest possible volume has %d bytes", n)
 	}
 	w.wants("more than the largest", create("x", 66*mib), codes.ResourceExhausted, fmt.Sprint(64*mib))
 	w.must(create("x", largest()))

@@ -66,7 +66,7 @@ func TestOfAnotherZone(t *testing.T) {
 	v := w.made("v")
 	s := w.taken("s", v)
 	if !strings.HasSuffix(v, "@"+first) || !strings.HasSuffix(s, "@"+first) {
-		t.Errorf("ids are %q, %q", v, s)
+		t.Errorf("the ids of volume and snapshot are %q, %q", v, s)
 	}
 	w.another(second)
 	for _, there := range []bool{false, true} {
@@ -165,7 +165,7 @@ func TestSnapshotOfAnotherFolder(t *testing.T) {
 	for _, source := range []string{"v", v} {
 		list, err := w.driver.ListSnapshots(ctx, &csi.ListSnapshotsRequest{SourceVolumeId: source})
 		if err != nil || len(list.GetEntries()) != 1 || list.GetEntries()[0].GetSnapshot().GetSnapshotId() != id {
-			t.Errorf("of %s: %v, %v", source, list, err)
+			t.Errorf("the snapshots of source %s are %v, %v", source, list, err)
 		}
 	}
 	end()

@@ -76,7 +76,7 @@ func TestHealthOfMany(t *testing.T) {
 		t.Errorf("%s, %v", names, err)
 	}
 	if z.most < 2 || z.most > healthAtOnce {
-		t.Errorf("%d were examined at once", z.most)
+		t.Errorf("%d volumes were examined at the same time", z.most)
 	}
 	z.gone = nil
 	if _, err := list(); err == nil {

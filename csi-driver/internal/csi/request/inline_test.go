@@ -24,7 +24,7 @@ func TestInlineParameters(t *testing.T) {
 	for name, value := range map[string]string{"rootOwner": "0:0", "lease": "2", "hostMode": "walk"} {
 		for _, c := range []Config{c, {}} {
 			if _, err := c.InlineSettings(map[string]string{name: value}); err == nil || !strings.Contains(err.Error(), "operator") {
-				t.Errorf("a pod chooses %s: %v", name, err)
+				t.Errorf("a pod sets the parameter %s: %v", name, err)
 			}
 		}
 	}

@@ -127,32 +127,32 @@ func TestEnsure(t *testing.T) {
 		files    []map[string]string
 		does     does
 		prebuilt string // content of the prebuilt module
-		notThat  bool   // none of them may be used
+		notThat  bool   // prebuilt modules may not be used
 		noBuild  bool
-		link     string // state of the kernel's headers
+		link     string // target of the link to the kernel's headers
 		how      How
 		words    string
 		built    bool // built by DKMS, even if another module is loaded
 	}{
-		{name: "is there", files: []map[string]string{{"proc/filesystems": with, "sys/module/stargatefs/version": "0.1.0"}}, how: WasLoaded, words: "version 0.1.0"},
-		{name: "another is there, in use", files: []map[string]string{old, headers}, does: does{"dkms": always(works), "rmmod": inUse}, how: WasLoaded,
+		{name: "this release is loaded", files: []map[string]string{{"proc/filesystems": with, "sys/module/stargatefs/version": "0.1.0"}}, how: WasLoaded, words: "version 0.1.0"},
+		{name: "another release is loaded, and in use", files: []map[string]string{old, headers}, does: does{"dkms": always(works), "rmmod": inUse}, how: WasLoaded,
 			words: "the image has 0.1.0: drain the node", built: true},
-		{name: "another is there, unused", files: []map[string]string{old, headers}, does: does{"dkms": always(works), "rmmod": unloading, "modprobe": loading},
+		{name: "another release is loaded, and not in use", files: []map[string]string{old, headers}, does: does{"dkms": always(works), "rmmod": unloading, "modprobe": loading},
 			how: Built, words: "version 0.1.0"},
-		{name: "another is loaded, and this release installed", files: []map[string]string{old}, does: does{"modinfo": always(says("0.1.0\n")), "rmmod": unloading, "modprobe": loading},
+		{name: "another release is loaded, and this release installed", files: []map[string]string{old}, does: does{"modinfo": always(says("0.1.0\n")), "rmmod": unloading, "modprobe": loading},
 			noBuild: true, how: Installed, words: "version 0.1.0"},
-		{name: "another is loaded, and this release prebuilt", files: []map[string]string{old}, does: does{"rmmod": unloading, "insmod": loading}, prebuilt: elf, how: Prebuilt, words: "version 0.1.0"},
-		{name: "another is loaded, and the prebuilt module does not fit", files: []map[string]string{old}, does: does{"modinfo": always(says("0.0.9")), "rmmod": unloading, "modprobe": loadingOld,
+		{name: "another release is loaded, and this release prebuilt", files: []map[string]string{old}, does: does{"rmmod": unloading, "insmod": loading}, prebuilt: elf, how: Prebuilt, words: "version 0.1.0"},
+		{name: "another release is loaded, and the prebuilt module does not fit", files: []map[string]string{old}, does: does{"modinfo": always(says("0.0.9")), "rmmod": unloading, "modprobe": loadingOld,
 			"insmod": always(fails("Invalid module format"))}, prebuilt: elf, how: Installed, words: "the image has 0.1.0: insmod"},
-		{name: "another is loaded, and no module can be built", files: []map[string]string{old}, does: does{"rmmod": unloading}, how: WasLoaded, words: "the image has 0.1.0: the node has no DKMS"},
+		{name: "another release is loaded, and no module can be built", files: []map[string]string{old}, does: does{"rmmod": unloading}, how: WasLoaded, words: "the image has 0.1.0: the node has no DKMS"},
 		{name: "another release is loaded, and builds are not allowed", files: []map[string]string{old}, does: does{"rmmod": unloading}, noBuild: true, how: WasLoaded, words: "may not be built"},
-		{name: "another is loaded, and the kernel accepts no more modules", files: []map[string]string{old, {"proc/sys/kernel/modules_disabled": "1\n"}}, does: does{"rmmod": unloading},
+		{name: "another release is loaded, and the kernel accepts no more modules", files: []map[string]string{old, {"proc/sys/kernel/modules_disabled": "1\n"}}, does: does{"rmmod": unloading},
 			how: WasLoaded, words: "the image has 0.1.0: the kernel takes no more"},
-		{name: "another is there, secure boot", files: []map[string]string{old, headers, {"sys/module/module/parameters/sig_enforce": "Y\n"}},
+		{name: "another release is loaded, with secure boot", files: []map[string]string{old, headers, {"sys/module/module/parameters/sig_enforce": "Y\n"}},
 			does: does{"dkms": always(works), "rmmod": unloading}, how: WasLoaded, words: "the image has 0.1.0: drain the node", built: true},
 		{name: "another is installed", files: []map[string]string{modules, headers}, does: does{"modinfo": always(says("0.0.9\n")), "dkms": always(works), "modprobe": loading},
 			how: Built, words: "version 0.1.0"},
-		{name: "another is installed, and no module can be built", files: []map[string]string{modules}, does: does{"modinfo": always(says("0.0.9\n")), "modprobe": loadingOld},
+		{name: "another release is installed, and no module can be built", files: []map[string]string{modules}, does: does{"modinfo": always(says("0.0.9\n")), "modprobe": loadingOld},
 			how: Installed, words: "version 0.0.9: the image has 0.1.0: the node has no DKMS"},
 		{name: "a kernel without", files: []map[string]string{{"proc/filesystems": without}}, how: None, words: "without loadable modules"},
 		{name: "a kernel that accepts no more modules", files: []map[string]string{modules, {"proc/sys/kernel/modules_disabled": "1\n"}}, how: None, words: "until the next boot"},
@@ -164,15 +164,15 @@ func TestEnsure(t *testing.T) {
 		{name: "installed, but loads no file system", files: []map[string]string{modules}, does: does{"modinfo": always(says("0.1.0\n")), "modprobe": always(works)}, how: None, words: "still lacks the file system"},
 		{name: "prebuilt", files: []map[string]string{modules}, does: does{"insmod": loading}, prebuilt: elf, how: Prebuilt},
 		{name: "prebuilt, and builds are not allowed", files: []map[string]string{modules, headers}, does: does{"insmod": loading}, prebuilt: elf, noBuild: true, how: Prebuilt},
-		{name: "prebuilt, and not wanted", files: []map[string]string{modules, headers}, does: does{"insmod": loading, "dkms": always(works), "modprobe": loading},
+		{name: "prebuilt, but prebuilt modules may not be used", files: []map[string]string{modules, headers}, does: does{"insmod": loading, "dkms": always(works), "modprobe": loading},
 			prebuilt: elf, notThat: true, how: Built},
 		{name: "prebuilt, refused, and no module can be built", files: []map[string]string{modules}, does: does{"insmod": always(fails("insmod: ERROR: Invalid module format"))},
 			prebuilt: elf, how: None, words: "Invalid module format; the node has no DKMS"},
 		{name: "prebuilt, refused, and builds are not allowed", files: []map[string]string{modules, headers}, does: does{"insmod": always(fails("insmod: ERROR: Invalid module format")),
 			"dkms": always(works), "modprobe": loading}, prebuilt: elf, noBuild: true, how: None, words: "Invalid module format; kernel " + release + " has no module"},
-		{name: "prebuilt, refused, and built", files: []map[string]string{modules, headers}, does: does{"insmod": always(fails("insmod: ERROR: Invalid module format")),
+		{name: "prebuilt, refused, and then built by DKMS", files: []map[string]string{modules, headers}, does: does{"insmod": always(fails("insmod: ERROR: Invalid module format")),
 			"dkms": always(works), "modprobe": loading}, prebuilt: elf, how: Built, words: "version 0.1.0"},
-		{name: "another is loaded, the prebuilt module is refused, and one is built", files: []map[string]string{old, headers}, does: does{"rmmod": unloading, "dkms": always(works), "modprobe": loading,
+		{name: "another release is loaded, the prebuilt module is refused, and DKMS builds the module", files: []map[string]string{old, headers}, does: does{"rmmod": unloading, "dkms": always(works), "modprobe": loading,
 			"insmod": always(fails("Invalid module format"))}, prebuilt: elf, how: Built, words: "version 0.1.0"},
 		{name: "prebuilt, secure boot", files: []map[string]string{modules, locked}, does: does{"insmod": loading}, prebuilt: elf, how: None,
 			words: "the node has no DKMS to build stargatefs for kernel " + release + ": apt-get install dkms linux-headers-" + release + "; the image's own module is not used: the kernel takes only signed"},
@@ -222,7 +222,7 @@ func TestEnsure(t *testing.T) {
 					t.Errorf("the module's sources are not copied to the node: %v", err)
 				}
 				if want := "dkms install --force stargatefs/0.1 -k " + release; !strings.Contains(strings.Join(m.ran, "\n"), want) {
-					t.Errorf("ran %q, not %q", m.ran, want)
+					t.Errorf("the programs that ran are %q, without %q", m.ran, want)
 				}
 			}
 			if _, err := os.Stat(filepath.Join(m.root, "run/stargatefs/stargatefs.ko")); err == nil {

@@ -75,7 +75,7 @@ func refusedOr(t *testing.T, err error) {
 	case codes.OK:
 	case codes.FailedPrecondition, codes.InvalidArgument:
 		if strings.Contains(err.Error(), "\n") {
-			t.Errorf("of several lines: %q", err)
+			t.Errorf("the error has several lines: %q", err)
 		}
 	default:
 		t.Errorf("%s: %v", code, err)

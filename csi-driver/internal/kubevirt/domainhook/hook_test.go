@@ -187,7 +187,7 @@ func TestRefusals(t *testing.T) {
 func TestSocket(t *testing.T) {
 	dir := t.TempDir()
 	if got, want := Socket(dir, "a.b"), filepath.Join(dir, "a.b.sock"); got != want {
-		t.Errorf("%s, not %s", got, want)
+		t.Errorf("the socket's path is %s, and should be %s", got, want)
 	}
 	if path := filepath.Join(dir, "x.sock"); Socket(path, "a.b") != path {
 		t.Errorf("a path is %s", Socket(path, "a.b"))

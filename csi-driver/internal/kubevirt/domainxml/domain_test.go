@@ -78,7 +78,7 @@ func TestAttach(t *testing.T) {
 		t.Errorf("maxMemory: %+v", m)
 	}
 	if c := d.CPU.Numa.Cell; len(c) != 1 || c[0].CPUs != "0-3" || c[0].Memory != 1<<20 || c[0].Unit != "KiB" {
-		t.Errorf("cells: %+v", c)
+		t.Errorf("the NUMA cells are %+v", c)
 	}
 	for i, want := range []struct {
 		path string
@@ -177,7 +177,7 @@ func TestAttachBad(t *testing.T) {
 		t.Errorf("maxMemory: %+v, and was %+v", m, was)
 	}
 	if c := d.CPU.Numa; c == nil || len(c.Cell) != 1 {
-		t.Errorf("cells: %+v", c)
+		t.Errorf("the NUMA cells are %+v", c)
 	}
 	if again := must(t, out, bad, good); !bytes.Equal(again, out) {
 		t.Errorf("again:\n%s", again)
@@ -188,7 +188,7 @@ func TestAttachBad(t *testing.T) {
 	}
 	bad.ReadOnly, bad.Bad = false, false
 	if after := must(t, out, bad, good); !bytes.Equal(after, before) {
-		t.Errorf("good again:\n%s\nbefore:\n%s", after, before)
+		t.Errorf("after the page is good again:\n%s\nbefore it was bad:\n%s", after, before)
 	}
 }
 
@@ -232,7 +232,7 @@ func TestKubeVirt(t *testing.T) {
 		}
 	}
 	if taken < 50 {
-		t.Errorf("%d domains were taken", taken)
+		t.Errorf("Attach accepts only %d domains", taken)
 	}
 }
 
@@ -313,7 +313,7 @@ func TestFitBelow4GiB(t *testing.T) {
 		for _, memory := range []uint64{mebibyte, gibibyte, 1 << 40} {
 			err := Fits(at("data", base, 2*mebibyte), memory)
 			if err == nil || strings.Contains(err.Error(), "at most") || !strings.Contains(err.Error(), "below 4 GiB") {
-				t.Errorf("at 0x%x, beside %d bytes: %v", base, memory, err)
+				t.Errorf("a volume at 0x%x, and %d bytes of memory: %v", base, memory, err)
 			}
 		}
 	}
@@ -365,7 +365,7 @@ func FuzzAttach(f *testing.F) {
 		out, err := Attach(text, []volumeinfo.Volume{v}, intel)
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
-				t.Errorf("of several lines: %q", err)
+				t.Errorf("the error has several lines: %q", err)
 			}
 			return
 		}

@@ -60,7 +60,7 @@ func TestPodOf(t *testing.T) {
 		"/mnt": "..", "relative": "",
 	} {
 		if got := h.podOf(path); got != want {
-			t.Errorf("%s: %q, and not %q", path, got, want)
+			t.Errorf("%s: the pod is %q, and should be %q", path, got, want)
 		}
 	}
 }

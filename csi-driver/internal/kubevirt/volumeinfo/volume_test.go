@@ -168,7 +168,7 @@ func TestNotAllocated(t *testing.T) {
 	} {
 		err := notAllocated(reason)
 		if !errors.Is(err, reason) || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v says nothing of %q", unix.ErrnoName(reason), err, words)
+			t.Errorf("%s: the error is %v, without %q", unix.ErrnoName(reason), err, words)
 		}
 		if strings.Contains(err.Error(), "5.14") != (reason == unix.EINVAL) {
 			t.Errorf("%s: %v", unix.ErrnoName(reason), err)
@@ -206,7 +206,7 @@ func FuzzDescription(f *testing.F) {
 		}
 		if err != nil {
 			if len(err.Error()) > 600 || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%d bytes of error: %q", len(err.Error()), err)
+				t.Errorf("the error has %d bytes: %q", len(err.Error()), err)
 			}
 			return
 		}

@@ -471,7 +471,7 @@ func TestMachine(t *testing.T) {
 	r.config.Image = "img:2"
 	again := patched(t, r, request("virtualmachineinstances", admissionv1.Create, text), m)
 	if !bytes.Equal(again, text) {
-		t.Errorf("again: %s", again)
+		t.Errorf("the second review returns %s", again)
 	}
 	other := bytes.Replace(text, []byte(`--driver-name=stargate.csi.dev`), []byte(`--driver-name=other.example`), 1)
 	patched(t, r, request("virtualmachineinstances", admissionv1.Create, other), m)
@@ -566,7 +566,7 @@ func TestLauncher(t *testing.T) {
 		t.Errorf("memory: %+v", res)
 	}
 	if again := patched(t, r, request("pods", admissionv1.Create, text), pod); !bytes.Equal(again, text) {
-		t.Errorf("again: %s", again)
+		t.Errorf("the second review returns %s", again)
 	}
 	if out := r.answer(context.Background(), request("pods", admissionv1.Create, launcher()), r.Mutate); out.Allowed || !strings.Contains(out.Result.Message, "has no hook") {
 		t.Errorf("without a hook: %+v", out)
@@ -601,7 +601,7 @@ func TestLaterFields(t *testing.T) {
 			t.Errorf("%s: %s", api, got)
 		}
 		if again := patched(t, r, request("pods", admissionv1.Create, got), is); !bytes.Equal(again, got) {
-			t.Errorf("%s, again: %s", api, again)
+			t.Errorf("%s: the second review returns %s", api, again)
 		}
 	}
 }
@@ -692,7 +692,7 @@ func TestOwnVolumes(t *testing.T) {
 		got := &corev1.Pod{}
 		patched(t, r, request("pods", admissionv1.Create, text), got)
 		if len(got.Spec.Volumes) != 4 || len(got.Spec.Containers[0].VolumeMounts) != 2 {
-			t.Errorf("beside %+v: %+v", own, got.Spec.Volumes)
+			t.Errorf("with the user's volume %+v, the pod has the volumes %+v", own, got.Spec.Volumes)
 		}
 		// An API server refuses two volumes of one name. Users are unlikely to choose the
 		// driver's name.

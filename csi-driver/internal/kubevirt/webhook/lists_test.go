@@ -112,7 +112,7 @@ func TestLongList(t *testing.T) {
 		t.Errorf("%d pages", pages)
 	}
 	if most > machines*text/2 {
-		t.Errorf("%d bytes of memory for a list of %d", most, machines*text)
+		t.Errorf("%d bytes of memory for a list of %d bytes", most, machines*text)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestManyLists(t *testing.T) {
 		}
 	}
 	if most := c.most.Load(); most != mostLists {
-		t.Errorf("%d lists at once", most)
+		t.Errorf("%d lists ran at the same time", most)
 	}
 }
 
@@ -304,7 +304,7 @@ func TestLargeObjects(t *testing.T) {
 		}
 	}
 	if most.Load() > mostObjects || served.Load() != 2*reviews {
-		t.Errorf("%d of %d at once", most.Load(), served.Load())
+		t.Errorf("%d of %d objects were read at the same time", most.Load(), served.Load())
 	}
 	for _, name := range []string{"", "..", "a/b", "../../../../api/v1/secrets"} {
 		if _, err := cluster.anew().machine(context.Background(), "ns", name); err == nil || !strings.Contains(err.Error(), "is no name") {

@@ -105,7 +105,7 @@ func TestManyLaunchers(t *testing.T) {
 		}
 		// The queries are for each claim and its volume, the VM, all VMs, and their pods.
 		if n := asked.Load(); n > 2*most+3 {
-			t.Errorf("%s: %d claims: %d requests", mode, most, n)
+			t.Errorf("%s: a review with %d claims sends %d requests", mode, most, n)
 		}
 		began, answers := time.Now(), make(chan *admissionv1.AdmissionResponse)
 		for range machines {

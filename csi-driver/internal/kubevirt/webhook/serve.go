@@ -34,8 +34,8 @@ const (
 	mostValues = 1 << 15
 	// A short review counts as this many bytes, because of its requests to the API server.
 	leastReview = 64 << 10
-	// The time in which a review's text must arrive: meanwhile, other reviews wait for its
-	// share.
+	// The time in which a review's text must arrive. During this time, other reviews may wait
+	// for the memory that the review has reserved.
 	arriving  = 2 * time.Second
 	mostConns = 256
 	// The API server's headers are short. Go adds 4 KiB to this limit, for each connection.

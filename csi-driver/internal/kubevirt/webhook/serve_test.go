@@ -95,14 +95,14 @@ func TestMigrationWithoutAnswer(t *testing.T) {
 		return res.StatusCode
 	}
 	if code := post(migrations); code != http.StatusOK {
-		t.Errorf("with an answer: %d", code)
+		t.Errorf("with an answer of the API server: status %d", code)
 	}
 	if err := r.cluster.objects.Acquire(context.Background(), mostObjects); err != nil {
 		t.Fatal(err)
 	}
 	defer r.cluster.objects.Release(mostObjects)
 	if code := post(migrations); code != http.StatusServiceUnavailable {
-		t.Errorf("while other reviews read objects: %d", code)
+		t.Errorf("while other reviews read objects: status %d", code)
 	}
 }
 

@@ -90,7 +90,7 @@ func TestTLS(t *testing.T) {
 	}
 	second := certify(t, dir)
 	if res := post(t, l.Addr().String(), second, request("virtualmachineinstances", admissionv1.Create, machineWith("data", nil))); !res.Allowed {
-		t.Errorf("replaced: %+v", res.Result)
+		t.Errorf("after the certificate was replaced: %+v", res.Result)
 	}
 	if _, err := client(first).Get("https://" + l.Addr().String() + "/healthz"); err == nil {
 		t.Error("a client that trusts only the old certificate accepts the server, so the server does not use the new certificate")
@@ -142,7 +142,7 @@ func TestNoReviews(t *testing.T) {
 		}
 		res.Body.Close()
 		if res.StatusCode != want {
-			t.Errorf("%d bytes: %d", len(body), res.StatusCode)
+			t.Errorf("a review of %d bytes gets status %d", len(body), res.StatusCode)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func (r *Reviewer) shape(m *instance, wanted []annotation.Claim, template bool) 
 		return fmt.Errorf("spec.domain.memory.maxGuest is %s: a VM with a volume allows no memory hotplug; remove maxGuest, or set it to the value of guest", mem.MaxGuest)
 	}
 	if name := disk(s, wanted); name != "" {
-		return fmt.Errorf("claim %s is also under spec.volumes: KubeVirt would create a disk image in it, as large as the claim; remove it from spec.volumes", name)
+		return fmt.Errorf("claim %s is also under spec.volumes: KubeVirt would create a disk image in the volume, as large as the claim; remove the claim from spec.volumes", name)
 	}
 	if what := locked(s); what != "" {
 		return fmt.Errorf("%s locks all memory of the VM, and memory of volumes cannot be locked: remove it, or the volumes", what)

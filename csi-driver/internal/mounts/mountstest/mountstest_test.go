@@ -36,7 +36,7 @@ func TestTable(t *testing.T) {
 	must(m.Bind("/volume", filepath.Join(bound, "region"), 0))
 	at, err := m.At(bound)
 	if err != nil || at == nil || at.Source != "shell" || at.Root != "/" || !mounts.ReadOnly(at) {
-		t.Errorf("bound is %+v, %v", at, err)
+		t.Errorf("the bound mount is %+v, %v", at, err)
 	}
 	region, err := m.At(filepath.Join(bound, "region"))
 	if err != nil || region == nil || region.ParentID != at.ID || region.Root != "/volume" || mounts.ReadOnly(region) {
@@ -44,21 +44,21 @@ func TestTable(t *testing.T) {
 	}
 	must(m.Close(staged))
 	if at, err := m.At(staged); err != nil || !mounts.ReadOnly(at) {
-		t.Errorf("closed is %+v, %v", at, err)
+		t.Errorf("the closed mount is %+v, %v", at, err)
 	}
 	if err := m.Unmount(bound); !errors.Is(err, unix.EBUSY) {
 		t.Errorf("Unmount of a mount that contains another mount: %v", err)
 	}
 	must(m.Clear(bound, func(e *mount.MountInfo) bool { return e.Source == "shell" }))
 	if shown := table.Shown(); !slices.Equal(shown, []string{staged}) {
-		t.Errorf("shown is %v", shown)
+		t.Errorf("the mount points are %v", shown)
 	}
 	must(m.Unmount(staged))
 	if left, err := os.ReadDir(staged); err != nil || len(left) > 0 {
 		t.Errorf("after the unmount, the folder has the files %v, %v", left, err)
 	}
 	if err := m.Unmount(staged); !errors.Is(err, unix.EINVAL) {
-		t.Errorf("nothing is mounted there: %v", err)
+		t.Errorf("Unmount of a path without a mount: %v", err)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestFail(t *testing.T) {
 		}
 		table.FailAt(c, 2, unix.EIO)
 		if first, second := do(), do(); first != nil || !errors.Is(second, unix.EIO) || table.Disarm() {
-			t.Errorf("%s, the second: %v, %v", c, first, second)
+			t.Errorf("%s: the first and the second call return %v, %v", c, first, second)
 		}
 	}
 }

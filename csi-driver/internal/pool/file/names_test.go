@@ -50,7 +50,7 @@ func FuzzPaths(f *testing.F) {
 		snapshot, source, isSnapshot := folder.Snapshot(file)
 		if isVolume && isSnapshot || isVolume && z.path(volume) != filepath.Join(dir, file) ||
 			isSnapshot && z.folder.Called(snapshot, source) != filepath.Join(dir, file) {
-			t.Errorf("%q is volume %q, snapshot %q of %q", file, volume, snapshot, source)
+			t.Errorf("file %q counts as volume %q, and as snapshot %q of %q", file, volume, snapshot, source)
 		}
 		if pool.ValidName(name) && (filepath.Dir(z.path(name)) != dir || filepath.Dir(z.folder.Path(folder.Making, name)) != dir) {
 			t.Errorf("%q leads to %q", name, z.path(name))

@@ -137,7 +137,7 @@ func TestMemberExtendsFile(t *testing.T) {
 	}
 	z.release("new")
 	if said := asked(); strings.Contains(said, "evil") {
-		t.Errorf("it was looked at: %s", said)
+		t.Errorf("a program has read the extended file: %s", said)
 	}
 	if err := z.Sweep(background); err != nil {
 		t.Error(err)
@@ -166,7 +166,7 @@ func TestMemberExtendsFile(t *testing.T) {
 		t.Errorf("a refused deletion has truncated the file: %v, %v", st, err)
 	}
 	if said := asked(); strings.Contains(said, "evil") {
-		t.Errorf("it was looked at: %s", said)
+		t.Errorf("a program has read the extended file: %s", said)
 	}
 	held.Close()
 	if err := z.Delete(background, "evil"); err != nil {
