@@ -36,7 +36,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 	}
 	from, _, err := net.SplitHostPort(conn.RemoteAddr().String())
 	if err != nil {
-		from = "" // without TCP, all connections count as one client's
+		from = "" // without TCP, all connections count as connections of one client
 	}
 	m := &member{conn, c, from}
 	c.mu.Lock()

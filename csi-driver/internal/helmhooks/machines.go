@@ -23,7 +23,7 @@ import (
 // So these objects stand for VMs that are stopped.
 var naming = []struct {
 	kind        schema.GroupResource
-	versions    []string // the first version that the API server has lists all objects
+	versions    []string // by the first of these versions that the API server has, it lists all objects
 	annotations []string
 }{
 	{machineKind("virtualmachines"), machineVersions, []string{"spec", "template", "metadata", "annotations"}},

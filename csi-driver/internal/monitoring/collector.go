@@ -66,7 +66,7 @@ type shown struct {
 	desc       *prometheus.Desc
 	kind       prometheus.ValueType
 	file, name string
-	less       string // another counter to subtract; a non-member does not have it
+	less       string // name of a counter to subtract; the module has this counter only for members
 }
 
 func moduleShows() []shown {

@@ -122,7 +122,7 @@ func mountOf(c *csi.VolumeCapability) publish.Options {
 				o.Setuid = true
 			case "dev":
 				o.Devices = true
-			case "rw", "nosuid", "nodev": // the driver always sets it
+			case "rw", "nosuid", "nodev": // the driver itself decides these options
 			case "nodiratime": // only for VMs' pods: gives access to the volume's memory
 			default:
 				o.Flags = append(o.Flags, option)

@@ -18,7 +18,7 @@ const (
 func newReviews() *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "stargate_webhook_reviews_total",
-		Help: "Reviews of VMs, their pods and migrations, by outcome: allowed, refused, unanswered (the cluster did not answer in time), turned-away (too many at once, or no review).",
+		Help: "Reviews of VMs, their pods and migrations, by outcome: allowed, refused, unanswered (the cluster did not answer in time), turned-away (too many reviews at once, or a request that is no review).",
 	}, []string{"outcome"})
 	for _, outcome := range []string{allowed, refused, unasked, turnedAway} {
 		c.WithLabelValues(outcome)
