@@ -236,8 +236,8 @@ int sgfs_options_agree(struct fs_context *fc, const struct sgfs_options *now)
 		return sgfs_differs(fc, "data", data_names[now->data].name,
 				    data_names[asked->data].name);
 	if (asked->set & SGFS_SET_FLUSH && asked->flush != now->flush)
-		return sgfs_differs(fc, "flush", flush_names[now->flush].name,
-				    flush_names[asked->flush].name);
+		return invalfc(fc, "mounted already, with flush=%s; unmount all mounts of the volume "
+			       "to change that", flush_names[now->flush].name);
 	if (asked->set & SGFS_SET_SIZE && asked->size != now->size)
 		return invalfc(fc, "mounted already, with size=0x%llx", now->size);
 	if (asked->nojoin && !now->nojoin)
