@@ -14,7 +14,8 @@
 #define COURTESY_NS	1000000000ULL	/* how long a request yields to earlier ones */
 /*
  * A caller that tries again soon makes its request only after this time. Until then a release need
- * not ring for it: in a fast exchange, doorbells would only cost time.
+ * not ring for it: in a fast exchange, doorbells would only cost time. A request for a POSIX lock
+ * is made at once, because the search for cycles follows requests, and may search only once.
  */
 #define REQUEST_NS	300000ULL
 
@@ -492,7 +493,10 @@ static int stand_in_line(struct sg_userlock_chain *c, const struct sg_userlock_r
 
 	if (!wait->since)
 		wait->since = sg_ticks();
-	if (place(c->vol, wait) || (soon && sg_ticks() - wait->since < REQUEST_NS))
+	if (place(c->vol, wait))
+		return 0;
+	if (soon && SG_USERLOCK_KIND(want->head) != SG_USERLOCK_POSIX &&
+	    sg_ticks() - wait->since < REQUEST_NS)
 		return 0;
 	if (!c->spares)
 		return -ENOBUFS;
