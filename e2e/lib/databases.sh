@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# shellcheck disable=SC2016 # quoted text is for the VM's shell
+# shellcheck disable=SC2016,SC2154 # $work is of the caller; quoted text is for the VM's shell
 #
 # SQLite, PostgreSQL and MariaDB in g1, in folders of /mnt/sg/db, for scenarios and benchmarks that
 # source e2e/lib/scenario.sh first. $work is a folder for their output. With twice=on, the databases
@@ -47,8 +47,7 @@ sql_postgres() {
 		-v ON_ERROR_STOP=1)"
 }
 check_postgres() {
-	on g1 "cd / && $(postgres pg_amcheck -h /tmp -d postgres --install-missing \
-		--heapallindexed)" </dev/null 2>&1
+	on g1 "cd / && $(postgres pg_amcheck -h /tmp -d postgres --heapallindexed)" </dev/null 2>&1
 }
 
 make_maria() {
@@ -109,6 +108,7 @@ declare -A text=(
 )
 
 make_tables() {
+	[[ $1 != postgres ]] || echo 'create extension amcheck;' | sql_postgres
 	[[ $1 != maria ]] || on g1 'mariadb --defaults-file=/mnt/sg/db/maria.cnf -e "create database db"' </dev/null
 	{
 		echo 'create table a (id int primary key, n int, pad varchar(250));'
