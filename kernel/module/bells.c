@@ -167,6 +167,7 @@ void sgfs_exchange_rung(struct sgfs_exchange *x)
 	list_for_each_entry_rcu(fs, &x->mounts, bells.at) {
 		sg_doorbell_rung(&fs->vol);
 		sgfs_userlocks_rung(fs);
+		sgfs_uses_rung(fs);
 	}
 	rcu_read_unlock();
 }

@@ -8,6 +8,7 @@
 #include <linux/mm.h>
 #include <linux/namei.h>
 #include <linux/path.h>
+#include <linux/rculist.h>
 
 #include "stargatefs.h"
 #include "stargate_ring.h"
@@ -50,7 +51,7 @@ static int sgfs_use(const struct path *path, struct stargate_volume *v)
 	v->fs = SGFS(sb);
 	/* the path keeps the mount until this use is in the list */
 	mutex_lock(&sgfs_uses_lock);
-	list_add(&v->node, &v->fs->uses);
+	list_add_rcu(&v->node, &v->fs->uses);
 	mutex_unlock(&sgfs_uses_lock);
 	return 0;
 }
@@ -91,8 +92,9 @@ void stargate_volume_end(struct stargate_volume *v)
 	if (v->owns)
 		sg_sem_exit(&v->fs->vol, &v->self);
 	mutex_lock(&sgfs_uses_lock);
-	list_del(&v->node);
+	list_del_rcu(&v->node);
 	mutex_unlock(&sgfs_uses_lock);
+	synchronize_rcu();	/* interrupts that still call @rung */
 	/* from now on the mount may end */
 	complete(&v->ended);
 	sgfs_use_put(v);
@@ -157,6 +159,30 @@ bool stargate_slot_live(const struct stargate_volume *v, unsigned int slot, u32 
 	return true;
 }
 SGFS_EXPORT(stargate_slot_live);
+
+/* --- doorbells -------------------------------------------------------------------------------- */
+
+void stargate_bell_ring(const struct stargate_volume *v, unsigned int slot)
+{
+	sg_doorbell_ring(&v->fs->vol, slot);
+}
+SGFS_EXPORT(stargate_bell_ring);
+
+bool stargate_bell_covers(const struct stargate_volume *v)
+{
+	return sg_doorbell_covers(&v->fs->vol);
+}
+SGFS_EXPORT(stargate_bell_covers);
+
+/* Called from the interrupt, under rcu_read_lock(). */
+void sgfs_uses_rung(struct sgfs *fs)
+{
+	const struct stargate_volume *v;
+
+	list_for_each_entry_rcu(v, &fs->uses, node)
+		if (v->ops->rung)
+			v->ops->rung(v->ctx);
+}
 
 /* --- objects ---------------------------------------------------------------------------------- */
 

@@ -22,9 +22,11 @@ struct stargate_volume;
  * struct stargate_volume_ops - calls to the module
  * @gone: the volume is about to be unmounted. It must not sleep; the module calls
  *	stargate_volume_end() soon, and the unmount waits for that.
+ * @rung: another system has rung this one by a doorbell. Called from an interrupt. NULL: none.
  */
 struct stargate_volume_ops {
 	void (*gone)(void *ctx);
+	void (*rung)(void *ctx);
 };
 
 /**
@@ -60,6 +62,14 @@ u32 stargate_volume_incarnation(const struct stargate_volume *v);
 /* Reports whether a system is live in @slot, with its incarnation and its name. Does not sleep. */
 bool stargate_slot_live(const struct stargate_volume *v, unsigned int slot, u32 *incarnation,
 			char name[STARGATE_NAME_ROOM]);
+
+/*
+ * Doorbells (docs/doorbells.md). Neither function sleeps. The first one makes the system in @slot
+ * call @rung of its users, if there is a bell between the systems; the caller has stored what that
+ * system is to find. The second one reports whether each live system can ring this one.
+ */
+void stargate_bell_ring(const struct stargate_volume *v, unsigned int slot);
+bool stargate_bell_covers(const struct stargate_volume *v);
 
 /**
  * stargate_permit() - open the object by which the volume's administrator permits a service

@@ -436,6 +436,16 @@ int sgfs_settle_pause(struct sgfs *fs);	/* -EBUSY: settling does not end in time
 void sgfs_settle_resume(struct sgfs *fs);
 void sgfs_settle_end(struct sgfs *fs);		/* permanently */
 
+/* bells.c */
+void sgfs_bells_prepare(struct sgfs *fs);
+void sgfs_bells_start(struct sgfs *fs);
+void sgfs_bells_stop(struct sgfs *fs);
+ssize_t sgfs_bells_show(struct sgfs *fs, char *buf);
+
+/* ring_export.c: wait until other modules have ended their use of the volume. */
+void sgfs_uses_end(struct sgfs *fs);
+void sgfs_uses_rung(struct sgfs *fs);	/* tells them of a doorbell */
+
 /* pin_recent.c: make an inode count as open for a second or two. Releasing may sleep. */
 void sgfs_kept_init(struct sgfs *fs);
 int sgfs_keep(struct inode *inode);

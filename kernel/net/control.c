@@ -237,9 +237,11 @@ static bool sgn_tell(struct sgn *net, struct sgn_peer *p)
 	spin_lock_bh(&tx->ring[0].lock);
 	err = sgn_ring_send(&tx->ring[0], SGN_HELLO, &hello, SGN_HELLO_LEN(hello.count), NULL);
 	spin_unlock_bh(&tx->ring[0].lock);
-	if (!err)
-		p->told = hello;
-	return !err;
+	if (err)
+		return false;
+	p->told = hello;
+	stargate_bell_ring(net->volume, p->slot);
+	return true;
 }
 
 static void sgn_listen(struct sgn_peer *p)

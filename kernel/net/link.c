@@ -73,8 +73,19 @@ static void sgn_remove(struct work_struct *work)
 	rtnl_unlock();
 }
 
+/* A doorbell does not name a queue. */
+static void sgn_rung(void *ctx)
+{
+	struct sgn *net = ctx;
+	unsigned int i;
+
+	for (i = 0; i < net->nqueues; i++)
+		sgn_queue_rung(&net->queue[i]);
+}
+
 static const struct stargate_volume_ops sgn_volume_operations = {
 	.gone = sgn_gone,
+	.rung = sgn_rung,
 };
 
 /* --- beginning -------------------------------------------------------------------------------- */

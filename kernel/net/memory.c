@@ -85,8 +85,9 @@ static int sgn_ring_put_skb(struct sgn_ring *r, u64 byte, const struct sk_buff *
 #define SGN_PUBLISH_TURNS	100	/* of a peer that changes the flags of the tail */
 
 /*
- * Make the record visible to the receiver. Nobody else stores the tail's count. Processes that poll
- * this ring may set flags, which remain: root can open the ring, too.
+ * Make the record visible to the receiver. Nobody else stores the tail's count. If the receiver has
+ * asked for a doorbell by the flag, the same swap clears the flag. So the receiver either sees the
+ * record when it sets the flag, or gets the ring.
  */
 static int sgn_ring_publish(struct sgn_ring *r, u64 n)
 {
@@ -98,13 +99,23 @@ static int sgn_ring_publish(struct sgn_ring *r, u64 n)
 
 		if ((seen & SG_SEMW_COUNT) != r->pos)
 			break;
-		if (!sg_ringw_swap(word, seen, seen + n))
+		if (!sg_ringw_swap(word, seen, (seen & ~SG_SEMW_WAITERS) + n))
 			continue;
 		r->pos += n;
+		r->asked = seen & SG_SEMW_WAITERS;
 		return 0;
 	}
 	r->bad = true;
 	return -EIO;
+}
+
+bool sgn_ring_ask(struct sgn_ring *r)
+{
+	u64 *word = sg_ringw_at(&r->words, SG_RING_WORD(SG_RING_TAIL)), seen = sg_ringw_load(word);
+
+	if (!(seen & SG_SEMW_WAITERS))
+		seen = __atomic_fetch_or(word, SG_SEMW_WAITERS, __ATOMIC_SEQ_CST);
+	return (seen & SG_SEMW_COUNT) == r->pos;
 }
 
 static bool sgn_ring_fits(struct sgn_ring *r, u64 n)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Packets out of rings. Each queue looks into its ring of each peer, in its own softirq, so queues
- * receive on several processors at once (P4). Until peers can ring a doorbell, a timer of each
- * queue looks for packets: often while packets come, rarely after a pause.
+ * receive on several processors at once (P4). A timer of each queue looks for packets: often while
+ * packets come, rarely after a pause. If peers can ring a doorbell, a queue asks for that after a
+ * short pause, and then looks only in case the ring is lost.
  *
  * All bytes in a ring are hostile input (D10): the receiver copies a packet, checks the copy, and
  * compares the source address with those that the ring's sender has published.
@@ -25,6 +26,8 @@ static const struct {
 	{ U64_MAX, 4 * NSEC_PER_MSEC },
 };
 
+#define SGN_FLOOR	(20 * NSEC_PER_MSEC)	/* between looks for records whose ring was lost */
+
 static u64 sgn_interval(u64 quiet)
 {
 	unsigned int i = 0;
@@ -34,18 +37,54 @@ static u64 sgn_interval(u64 quiet)
 	return sgn_pace[i].interval;
 }
 
+/* Ask all peers for a doorbell. False: there is a record already. */
+static bool sgn_queue_ask(struct sgn_queue *q)
+{
+	struct sgn *net = q->net;
+	u64 left = READ_ONCE(net->present);
+	bool asked = true;
+
+	rcu_read_lock();
+	for (; left && asked; left &= left - 1) {
+		struct sgn_peer *p = rcu_dereference(net->peer[__ffs64(left)]);
+
+		if (p && q->index < p->rx->n && !READ_ONCE(p->rx->ring[q->index].bad))
+			asked = sgn_ring_ask(&p->rx->ring[q->index]);
+	}
+	rcu_read_unlock();
+	return asked;
+}
+
+static void sgn_queue_arm_in(struct sgn_queue *q, u64 ns)
+{
+	if (READ_ONCE(q->on))
+		hrtimer_start(&q->timer, ns_to_ktime(ns), HRTIMER_MODE_REL);
+}
+
 static void sgn_queue_arm(struct sgn_queue *q)
+{
+	sgn_queue_arm_in(q, sgn_interval(ktime_get_ns() - READ_ONCE(q->busy_at)));
+}
+
+/* After a look that found nothing. A stopped queue waits for room, for which no peer rings. */
+static void sgn_queue_rest(struct sgn_queue *q)
 {
 	u64 quiet = ktime_get_ns() - READ_ONCE(q->busy_at);
 
-	if (READ_ONCE(q->on))
-		hrtimer_start(&q->timer, ns_to_ktime(sgn_interval(quiet)), HRTIMER_MODE_REL);
+	if (quiet <= sgn_pace[0].quiet || !stargate_volume_alive(q->net->volume) ||
+	    netif_tx_queue_stopped(netdev_get_tx_queue(q->napi.dev, q->index)) ||
+	    !stargate_bell_covers(q->net->volume))
+		sgn_queue_arm(q);
+	else
+		sgn_queue_arm_in(q, sgn_queue_ask(q) ? SGN_FLOOR : sgn_pace[0].interval);
 }
 
-/*
- * This function is the place for a doorbell: the interrupt of a peer schedules the poll as the
- * timer does.
- */
+void sgn_queue_rung(struct sgn_queue *q)
+{
+	if (READ_ONCE(q->on))
+		napi_schedule(&q->napi);
+}
+
 static enum hrtimer_restart sgn_look(struct hrtimer *timer)
 {
 	struct sgn_queue *q = container_of(timer, struct sgn_queue, timer);
@@ -285,7 +324,7 @@ static int sgn_poll(struct napi_struct *napi, int budget)
 	if (done >= budget)
 		return budget;
 	if (napi_complete_done(napi, done))
-		sgn_queue_arm(q);
+		sgn_queue_rest(q);
 	return done;
 }
 

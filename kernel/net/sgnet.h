@@ -39,6 +39,7 @@
  * @pos: sender: the position of the next record; receiver: the position up to which it has read.
  *	The peer cannot change it.
  * @bad: the words were impossible, so this system does not use the ring any more.
+ * @asked: sender: the receiver sleeps until a doorbell rings for this record.
  * @full: there was no room, since @full_since (jiffies).
  */
 struct sgn_ring {
@@ -46,7 +47,7 @@ struct sgn_ring {
 	struct sg_ring words;
 	spinlock_t lock;
 	u64 pos;
-	bool bad, full;
+	bool bad, full, asked;
 	unsigned long full_since;
 };
 
@@ -194,6 +195,8 @@ int sgn_ring_get(const struct sgn_ring *r, u64 byte, void *to, u32 len);
  */
 int sgn_ring_send(struct sgn_ring *r, unsigned int tag, const void *head, u32 head_len,
 		  const struct sk_buff *skb);
+/* Receiver: asks the sender to ring a doorbell for its next record. False: there is one. */
+bool sgn_ring_ask(struct sgn_ring *r);
 /* Reports whether the largest record fits; also true if the ring is bad. */
 bool sgn_ring_has_room(struct sgn_ring *r);
 
@@ -208,6 +211,8 @@ void sgn_xmit_resume(struct sgn_queue *q);
 void sgn_queue_init(struct sgn *net, unsigned int index, struct net_device *dev);
 void sgn_queue_start(struct sgn_queue *q);
 void sgn_queue_stop(struct sgn_queue *q);
+/* Looks for packets now. Called from an interrupt. */
+void sgn_queue_rung(struct sgn_queue *q);
 /* Looks for packets soon, because one was sent, and an answer is probable. */
 void sgn_queue_hurry(struct sgn_queue *q, u64 now);
 

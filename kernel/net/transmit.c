@@ -106,6 +106,7 @@ static int sgn_send(struct sgn_queue *q, struct sk_buff *skb, const struct sgn_f
 	struct sgn_side *tx = rcu_dereference_bh(p->tx);
 	unsigned int i = tx ? q->index % tx->n : 0;
 	struct sgn_ring *r;
+	bool ring = false;
 	int err;
 
 	if (!tx)
@@ -113,11 +114,15 @@ static int sgn_send(struct sgn_queue *q, struct sk_buff *skb, const struct sgn_f
 	r = &tx->ring[i];
 	spin_lock(&r->lock);
 	err = sgn_ring_send(r, SGN_PACKET, f, sizeof(*f), skb);
-	if (!err)
+	if (!err) {
 		r->full = false;
-	else if (err == -ENOBUFS && sgn_wait_for_room(q, r, p->slot, i, txq))
+		ring = r->asked;
+	}
+	if (err == -ENOBUFS && sgn_wait_for_room(q, r, p->slot, i, txq))
 		err = -EBUSY;
 	spin_unlock(&r->lock);
+	if (ring)
+		stargate_bell_ring(q->net->volume, p->slot);
 	return err;
 }
 
