@@ -40,7 +40,11 @@ slow_pings() {
 }
 
 step "with doorbells"
-at g1 'for i in $(seq 100); do ping -c 1 -W 1 10.77.0.2 >/dev/null 2>&1 && exit 0; sleep 0.1; done; exit 1'
+at g1 'for i in $(seq 100); do
+		ping -c 1 -W 1 10.77.0.2 >/dev/null 2>&1 && exit 0
+		sleep 0.1
+	done
+	exit 1'
 sleep 3
 idle=$(looks)
 [[ $idle -le 400 ]] || fail "an idle queue looked $idle times in four seconds"
