@@ -68,7 +68,7 @@ up g2
 at g1 'sleep 1; grep -q "not permitted" /sys/class/net/sg0/stargate/peers'
 same "without permission there is no peer" "" "$(at g2 'ip route | grep sg0 || true')"
 refuses "a second device of that name is refused" 'there is an interface of that name' g1 'stargate-net up sg0 -v /mnt/sg'
-refuses "another user cannot permit" 'forbid|may not' g1 'setpriv --reuid 1000 --clear-groups stargate-net allow -v /mnt/sg'
+refuses "another user cannot permit" 'permit|forbid' g1 'setpriv --reuid 1000 --clear-groups stargate-net allow -v /mnt/sg'
 at g1 'stargate-net allow -v /mnt/sg && stargate-net allow'
 both_routed "after the permission"
 at g1 'stargate-net show sg0' | grep -qE '^g2 slot [0-9]+ queues 2: 10.115.103.2$' || fail "show: $(at g1 'stargate-net show sg0')"
