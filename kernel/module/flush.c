@@ -13,7 +13,6 @@
 #include <linux/dax.h>
 #include <linux/jump_label.h>
 
-#include "sg_os.h"
 #include "stargatefs.h"
 
 DEFINE_STATIC_KEY_FALSE(sgfs_flush_key);

@@ -76,8 +76,8 @@ static void brief_never_waits(void)
 }
 
 /*
- * A brief call for a flock only tries at first: its request is in the chain when it has waited for 300 us. The
- * call yields to earlier requests nevertheless.
+ * A brief call for a flock only tries at first: its request is in the chain when it has waited for
+ * 300 us. The call yields to earlier requests nevertheless.
  */
 static void brief_tries_first(void)
 {
