@@ -42,7 +42,7 @@ refuses "a missing ring is reported" 'no object of that name' g2 'stargate-ring 
 at g1 'stargate-sem create lock --type mutex'
 refuses "an object of another kind is refused" 'of another kind' g2 'stargate-ring recv lock'
 refuses "a mutex is not removed" 'of another kind' g2 'stargate-ring rm lock'
-refuses "not by owner and mode" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups stargate-ring recv box'
+refuses "a user without permission cannot receive" 'do not permit' g2 'setpriv --reuid 1000 --clear-groups stargate-ring recv box'
 refuses "an empty ring returns no record" 'no record' g2 'stargate-ring recv -t 0 box'
 at g1 'printf "one\ntwo\n\nfour\n" | stargate-ring send --tag 7 box'
 same "records arrive in order" $'7 one\n7 two\n7 \n7 four' "$(at g2 'stargate-ring recv -n 4 --tags -t 20 box')"

@@ -47,14 +47,14 @@ make sem-a --value 3
 same "the other guest sees the change" 'semaphore  600 3                      sem-a' "$(at g2 'stargate-sem list')"
 refuses "--exclusive refuses an existing object" 'already' g2 'stargate-sem create sem-a --exclusive'
 refuses "a missing object is reported" 'no object of that name' g2 'stargate-sem show nobody'
-refuses "an invalid name is refused" 'invalid name .1 to 255 bytes, no slash' g2 'stargate-sem create a/b'
+refuses "an invalid name is refused" 'name is invalid .1 to 255 bytes, no slash' g2 'stargate-sem create a/b'
 refuses "a name that is too long is refused" 'at most 255' g2 "stargate-sem create $(printf 'x%.0s' {1..256})"
 refuses "an object of another kind is refused" 'of another kind' g2 'stargate-sem lock sem-a -- true'
 refuses "a path on another file system is refused" 'not on a mounted StargateFS' g2 'stargate-sem --volume /tmp list'
 refuses "an absent path is refused" 'not on a mounted StargateFS' g2 'stargate-sem --volume /nowhere list'
-refuses "a user without permission cannot use an object" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem post sem-a'
-refuses "a user without permission cannot create an object" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem create b'
-refuses "a user without permission cannot remove an object" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem rm sem-a'
+refuses "a user without permission cannot use an object" 'do not permit' g2 'setpriv --reuid 1000 --clear-groups stargate-sem post sem-a'
+refuses "a user without permission cannot create an object" 'do not permit' g2 'setpriv --reuid 1000 --clear-groups stargate-sem create b'
+refuses "a user without permission cannot remove an object" 'do not permit' g2 'setpriv --reuid 1000 --clear-groups stargate-sem rm sem-a'
 refuses "a read-only mount refuses a new object" 'read-only' g2 'mount -o remount,ro /mnt/sg && stargate-sem create b'
 at g2 'mount -o remount,rw /mnt/sg'
 for i in 1 2 3; do at g2 'stargate-sem wait sem-a'; done

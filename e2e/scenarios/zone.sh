@@ -104,7 +104,7 @@ for place in base phys; do
 	refused "the user cannot choose the volume's address" "leave --$place out" \
 		"stargatectl volume create a --size 16M -- --$place 32G"
 done
-refused "an option with which mkfs makes no volume is refused" "has made nothing" \
+refused "an option with which mkfs makes no volume is refused" "has made no file system" \
 	"stargatectl volume create a --size 16M -- --help"
 same "no trace of the refused volumes remains" "" "$(on g1 'lvs --noheadings; ls /run/pwned 2>/dev/null' </dev/null)"
 holds "a volume of 64 MiB is made" "stargatectl volume create a --size 64M -- --root-mode 1777"
