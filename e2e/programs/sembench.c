@@ -560,7 +560,10 @@ static void turn(const char *path, unsigned int who, uint64_t count, const char 
 	       (unsigned long long)took[n * 99 / 100], (unsigned long long)took[n - 1]);
 }
 
-/* Returns the sum of the idle times of all processors since the start. */
+/*
+ * Returns the time since boot in which processors were idle or waited for I/O, added up over all
+ * processors.
+ */
 static uint64_t idle_ns(void)
 {
 	unsigned long long idle = 0, waiting = 0;

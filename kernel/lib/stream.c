@@ -183,7 +183,10 @@ API void stargate_listener_close(stargate_listener *l)
 	free(l);
 }
 
-/* The client has made both rings, but may have given up meanwhile: returns ENOENT or ECONNRESET. */
+/*
+ * Accepts a client that has made both rings: opens them, and sends the first record. Returns ENOENT
+ * or ECONNRESET if the client has given up meanwhile.
+ */
 static int answer(struct stargate_listener *l, const char *number, stargate_stream **out)
 {
 	stargate_ring *ring[2];

@@ -14,7 +14,8 @@
 int sg_name_check(const char *name, u32 len, int dots);
 
 /*
- * Checks that names may be added to the locked directory. -ENOTDIR; -ENOENT: it has been removed.
+ * Checks that names may be added to the locked directory. Returns -ENOENT if the directory has been
+ * removed, or the error of a damaged directory.
  */
 int sg_dir_alive(const struct sg_vol *vol, const struct sg_iref *dir);
 

@@ -531,9 +531,10 @@ static int make_last(struct growth *g)
 }
 
 /*
- * Makes the backup superblock of a failed growth to @size invalid. Otherwise a probe that finds the
- * first superblock damaged, and memory up to that backup, would assume that size. The function
- * swaps one word, because this system may be fenced meanwhile, and the page may then be in use.
+ * Invalidates the backup superblock that a failed growth to @size has left. Otherwise a probe that
+ * finds the first superblock damaged, and memory up to that backup, would assume that size. The
+ * function swaps one word, because this system may be fenced meanwhile, and the page may then be in
+ * use.
  */
 static void forget_last(struct sg_vol *vol, u64 size)
 {

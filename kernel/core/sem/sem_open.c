@@ -559,7 +559,8 @@ static int close_object(struct sg_vol *vol, struct sg_sem *sem, enum close_patie
 	const struct sg_iref file = sg_sem_file();
 	int err = sg_may_write(vol);
 
-	if (!err && sg_is_still(vol))	/* this store belongs to no transaction (freeze.c) */
+	/* a freeze waits only for transactions, and the stores of a close are in none (freeze.c) */
+	if (!err && sg_is_still(vol))
 		err = -EBUSY;
 	if (!err)
 		err = lock_file_to_close(vol, SG_IOFF(&file, lock), patience);

@@ -267,7 +267,10 @@ void case_move_range(void)
 /* bit map of the pages that were free at the start */
 static u64 empty[H_SIZE / SG_PAGE / 64];
 
-/* Fills each slot of a bucket in a formerly free page before the engine loads it. */
+/*
+ * Called before each load of the word at @off. If this word is an empty slot of a bucket, in a page
+ * that was free at the start, the attacker fills the slot.
+ */
 static void fill_slots(u64 off)
 {
 	u64 in = off % SG_PAGE, page = off / SG_PAGE;

@@ -9,7 +9,7 @@ static void begin(struct call *c)
 	json_begin(&c->j, stdout, !c->json);
 }
 
-/* --- structures of all systems ------------------------------------------------------------- */
+/* --- superblock, hot page, inodes ---------------------------------------------------------- */
 
 static int dump_super(struct call *c)
 {

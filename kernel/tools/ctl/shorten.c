@@ -6,11 +6,11 @@
 #include "volume.h"
 
 /*
- * A mount on this host never reduces the size of memory that it has read, and another user of the
- * volume can make it access that memory (D10). So if a mount has read the new size, the volume
- * keeps the memory. The command holds the device exclusively until LVM has shortened it. Otherwise
- * a mount could read the new size, and reach memory that the next volume gets. LVM shortens a
- * device even if a process has it open.
+ * A mount on this host never uses a smaller size than the largest size that it has read, and a
+ * hostile user of the volume can make this mount access the memory up to that size (D10). So if a
+ * mount has read the new size, the volume keeps the memory. The command holds the device
+ * exclusively until LVM has shortened it. Otherwise a mount could read the new size, and reach
+ * memory that the next volume gets. LVM shortens a device even if a process has it open.
  */
 void volume_shorten(const struct volume *v)
 {

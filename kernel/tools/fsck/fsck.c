@@ -436,7 +436,10 @@ int main(int argc, char **argv)
 		case 'y':
 			ok &= take_mode(&job, SG_CHECK_REPAIR);
 			break;
-		/* as in other fsck programs: also check a volume that is marked clean */
+		/*
+		 * No effect. With -f, other fsck programs also check a file system that is
+		 * marked clean. This one always checks.
+		 */
 		case 'f':
 			break;
 		case OPT_FORCE_LIVE:

@@ -246,9 +246,9 @@ type taken struct {
 }
 
 // settled calls use with the addresses in use, while no other call reserves or releases addresses.
-// Programs run without the lock, so that a program that hangs delays only its own call. So settled
-// takes the lock when the addresses of all present files are known. If a file was added meanwhile,
-// settled first reads the address of this file.
+// It runs stargatectl, which reads the addresses, without z.mu: if stargatectl hangs, no other call
+// has to wait. It takes z.mu when the addresses of all present files are known. If a file was added
+// meanwhile, it first reads the address of this file.
 func (z *Zone) settled(ctx context.Context, use func(taken) error) error {
 	known := addresses{}
 	for turn := 1; ; turn++ {
@@ -265,8 +265,8 @@ func (z *Zone) settled(ctx context.Context, use func(taken) error) error {
 // of a volume without a stored place can change its file without end.
 const turns = 4
 
-// try calls use, unless a file was added or changed since the call read the addresses. In the last
-// turn, it assumes that such a file may have any address.
+// try calls use(), unless a file was added or changed since its address was read into known. In the
+// last turn, it assumes that such a file may have any address.
 func (z *Zone) try(known addresses, last bool, use func(taken) error) (done bool, err error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
