@@ -226,6 +226,7 @@ serve other v
 echo first >other/f
 serve m v
 is "a file that is replaced twice, slowly" 1 "$(replaced 'sleep 2.5')"
+# shellcheck disable=SC2016 # the server's shell expands it
 is "and the server dies before the second open" 1 \
 	"$(replaced '[ $(wc -l <opens) -lt 2 ] || kill -KILL $PPID')"
 rm other/f

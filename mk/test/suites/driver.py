@@ -19,7 +19,7 @@ def suite_units():
 
 
 @suite("csi", "native", "csi", takes="10 min",
-       about="the driver on a zone of files: csi-sanity, deaths at each step, real servers")
+       about="the driver on a zone of files: csi-sanity, deaths, real servers")
 def suite_csi():
     yield Case("csi/driver", ["mk/test/csi", "all"], limit=1800, needs=(tools(),), inputs=DRIVER)
     yield Case("csi/servers", ["mk/test/csi", "servers"], limit=1800, cost=180, needs=(tools(),),
