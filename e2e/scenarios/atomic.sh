@@ -77,7 +77,7 @@ together "the same system" "/root/atomic stamps /mnt/sg/db/stamps2 $seconds & sl
 
 step "a system dies in the middle"
 for turn in $(seq "$(scaled 1 1 20)"); do
-	for how in rwf attr; do
+	for how in $(scaled attr "rwf attr" "rwf attr"); do
 		file=/mnt/sg/db/attr
 		[[ $how == attr ]] || file=/mnt/sg/rwf
 		on g2 "/root/atomic blocks $file $how 600" >"$RIG_DIR/killed" 2>&1 </dev/null &

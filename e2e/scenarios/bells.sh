@@ -118,7 +118,7 @@ id=$(told g2 number)
 bells_off g1
 at g1 "echo 1 >/sys/bus/pci/devices/$device/enable"
 before=$(told g2 rings_received)
-on g1 "/root/bells storm /sys/bus/pci/devices/$device/resource0 $id 20" >"$work/storm" 2>&1 \
+on g1 "/root/bells storm /sys/bus/pci/devices/$device/resource0 $id $(scaled 4 20 60)" >"$work/storm" 2>&1 \
 	</dev/null & job=$!
 muted=0
 for ((i = 0; i < 60 && !muted; i++)); do sleep 0.2; muted=$(told g2 senders_muted); done

@@ -563,7 +563,8 @@ static void spoil(enum nonsense what, struct sg_iref f[6], u64 *first)
 static void survives(enum nonsense what, bool dead)
 {
 	struct sg_check_result res;
-	struct sg_check_opts opts = { .mode = SG_CHECK_PREEN, .id = &test_identity, .force = true };
+	struct sg_check_opts opts = { .mode = SG_CHECK_PREEN, .id = &test_identity, .force = true,
+				      .holding = test_end_lapses };
 	struct sg_iref f[6];
 	struct tsys s, b;
 	unsigned int i;
