@@ -78,7 +78,8 @@ int sg_ledger_grow(struct sg_vol *vol)
  * @serial: sg_ledger.serial when they were picked
  */
 struct pick {
-	u32 index[BATCH], serial;
+	u32 index[BATCH];
+	u64 serial;
 	unsigned int n;
 	bool unread;
 };
@@ -433,7 +434,7 @@ static bool reclaim_quiesce(struct sg_vol *vol, const struct pick *p)
 	if (!sg_alone(vol))
 		return false;
 	sg_spin_lock(&l->spin);
-	if ((s32)(p->serial - l->quiesced) > 0)
+	if (p->serial > l->quiesced)
 		l->quiesced = p->serial;
 	sg_spin_unlock(&l->spin);
 	return true;

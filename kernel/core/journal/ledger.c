@@ -24,7 +24,7 @@ static u32 *ledger_bucket(struct sg_ledger *l, u64 word)
 	return &l->bucket[SG_LEDGER_VALUE(word) % BUCKETS];
 }
 
-static void entry_fill(struct sg_ledger *l, u32 i, u64 word, u32 state, u32 kept)
+static void entry_fill(struct sg_ledger *l, u32 i, u64 word, u32 state, u64 kept)
 {
 	struct entry *e = ledger_entry(l, i);
 
@@ -213,7 +213,7 @@ bool sg_ledger_waits(const struct sg_vol *vol)
 
 /* --- deferring ------------------------------------------------------------------------------ */
 
-static u32 entry_take(struct sg_ledger *l, u64 word, u32 kept, unsigned int inodes)
+static u32 entry_take(struct sg_ledger *l, u64 word, u64 kept, unsigned int inodes)
 {
 	u32 i;
 
@@ -231,7 +231,7 @@ static u32 entry_take(struct sg_ledger *l, u64 word, u32 kept, unsigned int inod
 }
 
 /* Records a deferred free in the transaction. Returns false if the ledger has no room for it. */
-bool sg_ledger_defer(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count, u32 kept)
+bool sg_ledger_defer(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count, u64 kept)
 {
 	struct sg_ledger *l = tx->vol->ledger;
 	u64 epoch = tx->split ? SG_LEDGER_EPOCH(tx->split) : sg_get(tx->vol, SG_HOT(epoch));

@@ -14,17 +14,17 @@ enum state { FREE, PENDING, DEFERRED, RECLAIMING, LOST };
 
 struct entry {
 	u64 word;
-	u16 state;
 	/*
 	 * deferred inode: generation of the file, if this system uses it; otherwise 0. Deferred
 	 * free of pages: sg_ledger.serial at the commit that deferred it
 	 */
-	u32 kept;
+	u64 kept;
 	/*
 	 * unused entry: the next unused one; deferred inode: the next entry in its bucket; entry
 	 * set aside by sg_reclaim(): the previous one
 	 */
 	u32 next;
+	u16 state;
 };
 
 struct ledger_page {
@@ -44,9 +44,10 @@ struct sg_ledger {
 	u64 stuck;
 	/*
 	 * number of deferred frees of pages until now; and that number before the last quiesce of a
-	 * system that was alone: no thread can still read pages that were deferred earlier
+	 * system that was alone: no thread can still read pages that were deferred earlier. Both
+	 * have 64 bits, and do not wrap: with other systems, @quiesced may stay the same for months
 	 */
-	u32 serial, quiesced;
+	u64 serial, quiesced;
 	u64 busy;	/* lock of a chunk for which reclaim waited in vain, or 0 */
 	u64 behind;	/* number of entries that reclaim has tried in vain since then */
 	u32 first_free;
@@ -85,7 +86,7 @@ static inline bool ledger_is_inode(u64 word)
 /* Reports whether this system quiesced while it was alone, after the deferred free was made. */
 static inline bool ledger_is_quiesced(const struct sg_ledger *l, const struct entry *e)
 {
-	return (s32)(l->quiesced - e->kept) >= 0;
+	return e->kept <= l->quiesced;
 }
 
 static inline u64 ledger_of_epoch(u64 word, u64 epoch)
@@ -102,7 +103,7 @@ u64 sg_ledger_behind(const struct sg_vol *vol);
 void sg_ledger_adopt_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_page *page,
 			  u64 off);
 /* False: the ledger has no room for it. */
-bool sg_ledger_defer(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count, u32 kept);
+bool sg_ledger_defer(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count, u64 kept);
 void sg_ledger_clear(struct sg_tx *tx, unsigned int i);
 void sg_ledger_clear_inode(struct sg_tx *tx, u32 i, u64 word);
 
