@@ -3,14 +3,18 @@
  * The doorbell of a host that mounts the volumes of its VMs (docs/doorbells.md). The exchange
  * (`stargatectl bells`) gives this kernel the same eventfds that VMs have. The host rings by a
  * signal of a VM's eventfd, which is the interrupt of the VM's device. A VM rings by its device,
- * which signals an eventfd of the host; the signal calls a function here, as an interrupt does.
+ * which signals an eventfd of the host; the signal calls a function here.
  *
  * The caller of that function is the thread of the VM that rings, so a storm costs the VM's own
- * time. The driver ignores such a VM nevertheless, because each ring wakes threads here.
+ * time. The driver ignores such a VM nevertheless, because each ring wakes threads here. The
+ * function passes a ring on by an interrupt of this processor (irq_work). A user of rings may raise
+ * a softirq, which runs at the end of an interrupt. In the VM's thread it would wait for the next
+ * interrupt, such as the tick.
  */
 #include <linux/anon_inodes.h>
 #include <linux/eventfd.h>
 #include <linux/file.h>
+#include <linux/irq_work.h>
 #include <linux/poll.h>
 #include <linux/uaccess.h>
 
@@ -19,12 +23,14 @@
 /**
  * struct sgfs_host_line - the rings of one sender
  * @ctx: its eventfd, or NULL. @wait: in the eventfd's queue.
+ * @pass_on: an interrupt that passes a ring on.
  * @muted: the sender is ignored, until @unmute runs.
  */
 struct sgfs_host_line {
 	struct sgfs_host *host;
 	struct eventfd_ctx *ctx;
 	wait_queue_entry_t wait;
+	struct irq_work pass_on;
 	struct sg_ring_rate rate;
 	struct delayed_work unmute;
 	bool muted;
@@ -56,6 +62,12 @@ static void sgfs_host_ring(struct sgfs_exchange *x, u16 id)
 
 /* --- rings of others -------------------------------------------------------------------------- */
 
+/* Rings that come before the interrupt count as one. */
+static void sgfs_host_pass_on(struct irq_work *work)
+{
+	sgfs_exchange_rung(&container_of(work, struct sgfs_host_line, pass_on)->host->x);
+}
+
 /* Called with the lock of the eventfd's queue, and with interrupts disabled. */
 static int sgfs_host_rung(wait_queue_entry_t *wait, unsigned int mode, int sync, void *key)
 {
@@ -74,7 +86,7 @@ static int sgfs_host_rung(wait_queue_entry_t *wait, unsigned int mode, int sync,
 		sgfs_exchange_mute(&line->host->x, 1);
 		queue_delayed_work(sgfs_wq, &line->unmute, msecs_to_jiffies(ms));
 	}
-	sgfs_exchange_rung(&line->host->x);
+	irq_work_queue(&line->pass_on);
 	return 0;
 }
 
@@ -86,7 +98,7 @@ static void sgfs_host_unmute(struct work_struct *work)
 
 	WRITE_ONCE(line->muted, false);
 	sgfs_exchange_mute(&line->host->x, -1);
-	sgfs_exchange_rung(&line->host->x);
+	irq_work_queue(&line->pass_on);
 }
 
 struct sgfs_host_table {
@@ -113,6 +125,7 @@ static int sgfs_host_listen(struct sgfs_host *h, unsigned int i, int fd)
 		return PTR_ERR(file);
 	line->host = h;
 	INIT_DELAYED_WORK(&line->unmute, sgfs_host_unmute);
+	init_irq_work(&line->pass_on, sgfs_host_pass_on);
 	line->ctx = eventfd_ctx_fileget(file);
 	init_poll_funcptr(&table.pt, sgfs_host_queue);
 	vfs_poll(file, &table.pt);
@@ -128,6 +141,7 @@ static void sgfs_host_deafen(struct sgfs_host_line *line)
 		return;
 	eventfd_ctx_remove_wait_queue(line->ctx, &line->wait, &count);
 	cancel_delayed_work_sync(&line->unmute);
+	irq_work_sync(&line->pass_on);
 	eventfd_ctx_put(line->ctx);
 }
 
