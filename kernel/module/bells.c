@@ -32,15 +32,28 @@ static void sgfs_ring(struct sg_vol *vol, u16 id)
 	rcu_read_unlock();
 }
 
-/* Return the delay of a thread in jiffies. */
-static unsigned long sgfs_due_in(u64 *last)
+/*
+ * Start a work item, now or in the next jiffy. An item that an earlier call has started is left
+ * alone: a second start would move it from the queue to a timer. Its look comes after this call,
+ * because the caller's stores, the exchange here and sgfs_due_begins() are in order.
+ */
+static void sgfs_start_due(struct workqueue_struct *wq, struct delayed_work *work,
+			   struct sgfs_due_work *d)
 {
+	bool started = xchg(&d->started, true);
 	u64 now = ktime_get_ns();
 
-	if (now - READ_ONCE(*last) < DUE_NS)
-		return 1;
-	WRITE_ONCE(*last, now);
-	return 0;
+	if (now - READ_ONCE(d->last) >= DUE_NS) {
+		WRITE_ONCE(d->last, now);
+		mod_delayed_work(wq, work, 0);
+	} else if (!started) {
+		mod_delayed_work(wq, work, 1);
+	}
+}
+
+void sgfs_due_begins(struct sgfs_due_work *d)
+{
+	smp_store_mb(d->started, false);
 }
 
 /* The engine may call this at any time, also in the interrupt, but these works end before it. */
@@ -52,11 +65,11 @@ static void sgfs_due(struct sg_vol *vol, unsigned int due)
 	if (!READ_ONCE(b->runs))
 		return;
 	if (due & SG_DUE_ACKNOWLEDGE)
-		mod_delayed_work(fs->acknowledger, &fs->acknowledge, sgfs_due_in(&b->acknowledged));
+		sgfs_start_due(fs->acknowledger, &fs->acknowledge, &b->acknowledge);
 	if (due & SG_DUE_FREEZE)
-		mod_delayed_work(fs->waiter, &fs->freeze_watch, sgfs_due_in(&b->froze));
+		sgfs_start_due(fs->waiter, &fs->freeze_watch, &b->freeze);
 	if (due & SG_DUE_WATCH)
-		mod_delayed_work(fs->watcher, &fs->watch, sgfs_due_in(&b->watched));
+		sgfs_start_due(fs->watcher, &fs->watch, &b->watch);
 }
 
 void sgfs_bells_prepare(struct sgfs *fs)

@@ -21,8 +21,10 @@
 static void sgfs_watch(struct work_struct *work)
 {
 	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, watch);
-	int ms = sg_watch(&fs->vol);
+	int ms;
 
+	sgfs_due_begins(&fs->bells.watch);
+	ms = sg_watch(&fs->vol);
 	if (ms < 0)
 		return;
 	sgfs_holders_guard(fs);
@@ -32,8 +34,10 @@ static void sgfs_watch(struct work_struct *work)
 static void sgfs_acknowledge(struct work_struct *work)
 {
 	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, acknowledge);
-	int ms = sg_acknowledge(&fs->vol);
+	int ms;
 
+	sgfs_due_begins(&fs->bells.acknowledge);
+	ms = sg_acknowledge(&fs->vol);
 	if (ms >= 0)
 		queue_delayed_work(fs->acknowledger, &fs->acknowledge, msecs_to_jiffies(ms));
 }

@@ -91,6 +91,7 @@ static void sgfs_freeze_watch_work(struct work_struct *work)
 	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, freeze_watch);
 	int ms = SG_MAINTAIN_MS;
 
+	sgfs_due_begins(&fs->bells.freeze);
 	if (READ_ONCE(fs->sb->s_flags) & SB_BORN)
 		ms = sg_freeze_watch(&fs->vol);
 	if (ms >= 0)

@@ -143,18 +143,28 @@ struct sgfs_sems {
 };
 
 /**
+ * struct sgfs_due_work - starts of a work item by rings (bells.c)
+ * @last: when a ring last started it at once (ns)
+ * @started: a ring has started it, and it has not begun
+ */
+struct sgfs_due_work {
+	u64 last;
+	bool started;
+};
+
+/**
  * struct sgfs_bells - doorbells of a mount (bells.c)
  * @exchange: the exchange that it uses, or NULL
  * @all: in the list of all joined mounts; @at: in the list of the exchange
  * @runs: the threads that a ring starts are running
- * @acknowledged, @froze, @watched: when a ring last started each of them (ns)
+ * @acknowledge, @freeze, @watch: starts of these threads
  */
 struct sgfs_exchange;
 struct sgfs_bells {
 	struct sgfs_exchange __rcu *exchange;
 	struct list_head all, at;
 	bool runs;
-	u64 acknowledged, froze, watched;
+	struct sgfs_due_work acknowledge, freeze, watch;
 };
 
 #define SGFS_AWAITING	16	/* by inode number */
@@ -850,6 +860,8 @@ int sgfs_poison_store(struct sgfs *fs, const char *text);
 void sgfs_bells_prepare(struct sgfs *fs);
 void sgfs_bells_start(struct sgfs *fs);
 void sgfs_bells_stop(struct sgfs *fs);
+/* Called first by each work item that rings start. */
+void sgfs_due_begins(struct sgfs_due_work *d);
 ssize_t sgfs_bells_show(struct sgfs *fs, char *buf);
 
 /* ring_export.c: wait until other modules have ended their use of the volume. */
