@@ -102,11 +102,14 @@ static struct sgfs_exchange *sgfs_exchange_for(const struct sgfs *fs)
 static void sgfs_connect(struct sgfs *fs)
 {
 	struct sgfs_exchange *x = sgfs_exchange_for(fs);
+	unsigned long flags;
 
 	if (!x || rcu_access_pointer(fs->bells.exchange))
 		return;
-	sg_store64(&fs->vol.doorbells.muted, atomic_read(&x->muted));
+	spin_lock_irqsave(&x->lock, flags);
+	sg_store64(&fs->vol.doorbells.muted, x->muted);
 	list_add_tail_rcu(&fs->bells.at, &x->mounts);
+	spin_unlock_irqrestore(&x->lock, flags);
 	rcu_assign_pointer(fs->bells.exchange, x);
 	/* last: from here on other systems ring, and rely on rings of this system */
 	sg_doorbell_announce(&fs->vol, x->number, x->id);
@@ -115,11 +118,17 @@ static void sgfs_connect(struct sgfs *fs)
 
 static void sgfs_disconnect(struct sgfs *fs)
 {
-	if (!rcu_access_pointer(fs->bells.exchange))
+	struct sgfs_exchange *x = rcu_dereference_protected(fs->bells.exchange,
+							    lockdep_is_held(&sgfs_bells_lock));
+	unsigned long flags;
+
+	if (!x)
 		return;
 	sg_doorbell_announce(&fs->vol, 0, 0);
 	RCU_INIT_POINTER(fs->bells.exchange, NULL);
+	spin_lock_irqsave(&x->lock, flags);
 	list_del_rcu(&fs->bells.at);
+	spin_unlock_irqrestore(&x->lock, flags);
 	synchronize_rcu();	/* interrupts and ringing threads that still use the mount */
 }
 
@@ -187,13 +196,14 @@ void sgfs_exchange_rung(struct sgfs_exchange *x)
 
 void sgfs_exchange_mute(struct sgfs_exchange *x, int by)
 {
+	unsigned long flags;
 	struct sgfs *fs;
 
-	atomic_add(by, &x->muted);
-	rcu_read_lock();
-	list_for_each_entry_rcu(fs, &x->mounts, bells.at)
-		sg_store64(&fs->vol.doorbells.muted, atomic_read(&x->muted));
-	rcu_read_unlock();
+	spin_lock_irqsave(&x->lock, flags);
+	x->muted += by;
+	list_for_each_entry(fs, &x->mounts, bells.at)
+		sg_store64(&fs->vol.doorbells.muted, x->muted);
+	spin_unlock_irqrestore(&x->lock, flags);
 }
 
 /* --- /sys/fs/stargatefs/<id>/bells ------------------------------------------------------------ */

@@ -19,7 +19,8 @@
  * @number: of the exchange. @id: of this system there.
  * @ring: sends an interrupt to another system there; called under rcu_read_lock(). That number is
  *	hostile input.
- * @node: in the list of all exchanges. @mounts: that use it. @muted: senders ignored now.
+ * @node: in the list of all exchanges. @mounts: that use it.
+ * @muted: senders ignored now, which each mount has as well. @lock: guards changes of both.
  */
 struct sgfs_exchange {
 	const char *kind;
@@ -27,7 +28,8 @@ struct sgfs_exchange {
 	u16 number, id;
 	void (*ring)(struct sgfs_exchange *x, u16 id);
 	struct list_head node, mounts;
-	atomic_t muted;
+	spinlock_t lock;
+	unsigned int muted;
 };
 
 /* Called before the first interrupt is possible. */
@@ -35,6 +37,7 @@ static inline void sgfs_exchange_init(struct sgfs_exchange *x)
 {
 	INIT_LIST_HEAD(&x->node);
 	INIT_LIST_HEAD(&x->mounts);
+	spin_lock_init(&x->lock);
 }
 
 /* Offers an exchange to mounts, also to present ones. */
