@@ -450,6 +450,8 @@ void sgfs_settle_end(struct sgfs *fs);		/* permanently */
 void sgfs_bells_prepare(struct sgfs *fs);
 void sgfs_bells_start(struct sgfs *fs);
 void sgfs_bells_stop(struct sgfs *fs);
+/* Called first by each work item that rings start. */
+void sgfs_due_begins(struct sgfs_due_work *d);
 ssize_t sgfs_bells_show(struct sgfs *fs, char *buf);
 
 /* ring_export.c: wait until other modules have ended their use of the volume. */
@@ -855,17 +857,6 @@ void sgfs_poison_end(struct sgfs *fs);
 bool sgfs_poison_met(struct sgfs *fs, u64 off, size_t len);
 ssize_t sgfs_poison_show(struct sgfs *fs, char *buf);
 int sgfs_poison_store(struct sgfs *fs, const char *text);
-
-/* bells.c */
-void sgfs_bells_prepare(struct sgfs *fs);
-void sgfs_bells_start(struct sgfs *fs);
-void sgfs_bells_stop(struct sgfs *fs);
-/* Called first by each work item that rings start. */
-void sgfs_due_begins(struct sgfs_due_work *d);
-ssize_t sgfs_bells_show(struct sgfs *fs, char *buf);
-
-/* ring_export.c: wait until other modules have ended their use of the volume. */
-void sgfs_uses_end(struct sgfs *fs);
 
 /* sysfs.c */
 int sgfs_sysfs_init(void);
