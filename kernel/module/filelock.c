@@ -23,6 +23,11 @@
 #define NAP_NS_MIN	(50 * NSEC_PER_USEC)
 #define NAP_NS_MAX	(20 * NSEC_PER_MSEC)
 #define NAP_NS_BELL	(100 * NSEC_PER_MSEC)	/* the longest one if doorbells work */
+/*
+ * A sleep begins with a 64th of the wait so far, up to this time, which no ring ends. A ring does
+ * not say which lock was released, and each attempt locks the chain, which all systems share.
+ */
+#define NAP_NS_RING	(1 * NSEC_PER_MSEC)
 
 /*
  * Both tables of an inode change under its @tables (struct sgfs_inode), so that no reader sees them
@@ -309,6 +314,11 @@ static u64 sgfs_nap_ns(const struct sg_vol *vol, u64 waited)
 	return clamp_t(u64, waited / 8, NAP_NS_MIN, longest);
 }
 
+static u64 sgfs_deaf_ns(u64 waited)
+{
+	return clamp_t(u64, waited / 64, NAP_NS_MIN, NAP_NS_RING);
+}
+
 /**
  * struct sgfs_news - the changes and rings that a task has seen before its attempt
  */
@@ -324,15 +334,24 @@ static struct sgfs_news sgfs_news_of(struct sgfs_inode *si)
 	};
 }
 
-/* Wait for a change by this system, or a ring of another one, for a limited time. */
-static int sgfs_nap(struct sgfs_inode *si, const struct sgfs_news *seen, u64 ns)
+/*
+ * Wait for a change by this system, or a ring of another one, for a limited time. A ring that comes
+ * in the first part of this time ends the wait after that part. @waited: since the first attempt.
+ */
+static int sgfs_nap(struct sgfs_inode *si, const struct sgfs_news *seen, u64 waited)
 {
+	u64 ns = sgfs_nap_ns(sgfs_vol(&si->vfs), waited), deaf = sgfs_deaf_ns(waited);
 	const struct sgfs *fs = SGFS(si->vfs.i_sb);
-	int err = wait_event_interruptible_hrtimeout(*sgfs_lock_waiters(si),
-			atomic_read(&si->changes) != seen->changes ||
-			atomic_read(&fs->lock_rings) != seen->rings, ns_to_ktime(ns));
+	int err;
 
-	return err && err != -ETIME ? err : 0;
+	err = wait_event_interruptible_hrtimeout(*sgfs_lock_waiters(si),
+			atomic_read(&si->changes) != seen->changes, ns_to_ktime(deaf));
+	if (err == -ETIME && ns > deaf)
+		err = wait_event_interruptible_hrtimeout(*sgfs_lock_waiters(si),
+				atomic_read(&si->changes) != seen->changes ||
+				atomic_read(&fs->lock_rings) != seen->rings,
+				ns_to_ktime(ns - deaf));
+	return err == -ETIME ? 0 : err;
 }
 
 static int sgfs_wait_and_lock(struct file *file, struct file_lock *fl, struct sg_userlock *want)
@@ -348,8 +367,7 @@ static int sgfs_wait_and_lock(struct file *file, struct file_lock *fl, struct sg
 		err = sgfs_try_lock(file, fl, want, &wait);
 		if (err != -EAGAIN)
 			break;
-		err = sgfs_nap(SGFS_I(inode), &seen,
-			       sgfs_nap_ns(sgfs_vol(inode), ktime_get_ns() - since));
+		err = sgfs_nap(SGFS_I(inode), &seen, ktime_get_ns() - since);
 		if (err)
 			break;
 	}
