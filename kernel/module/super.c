@@ -612,8 +612,8 @@ static int sgfs_reconfigure(struct fs_context *fc)
 		return invalfc(fc, "nojoin: a remount does not leave the volume; unmount it, and "
 			       "mount it with this option");
 	if (opt->set & SGFS_SET_FLUSH && opt->flush != fs->opt.flush)
-		return invalfc(fc, "flush: a remount does not change it, because earlier changes would "
-			       "stay in caches; unmount the volume, and mount it with this option");
+		return invalfc(fc, "flush: a remount does not change it; unmount the volume, and mount "
+			       "it with this option (changes made without write-back stay in caches)");
 	if (opt->set & SGFS_SET_MAP && sgfs_map_usable(fs, opt->map, &why))
 		return sgfs_map_refused(fc, opt->map, why);
 	err = sgfs_data_usable(fc, fs, opt->set & SGFS_SET_DATA ? opt->data : SGFS_DATA_INPLACE);
