@@ -10,6 +10,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path"
 	"path/filepath"
@@ -60,6 +61,8 @@ func (s *shelf) Secret(context.Context, string, string) (map[string][]byte, erro
 }
 
 func (s *shelf) NodeLabels(context.Context) (map[string]string, error) { return nil, nil }
+
+func (s *shelf) NodeAddresses(context.Context) ([]netip.Addr, error) { return nil, nil }
 
 func (s *shelf) Tell(_ context.Context, namespace, name string, status *v1alpha1.NodeStatus) error {
 	s.mu.Lock()

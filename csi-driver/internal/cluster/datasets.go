@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -103,13 +104,36 @@ func (c *Datasets) Secret(ctx context.Context, namespace, name string) (map[stri
 
 // NodeLabels returns the labels of this node.
 func (c *Datasets) NodeLabels(ctx context.Context) (map[string]string, error) {
+	n, err := c.node(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return n.Labels, nil
+}
+
+// NodeAddresses returns the IP addresses of this node.
+func (c *Datasets) NodeAddresses(ctx context.Context) ([]netip.Addr, error) {
+	n, err := c.node(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []netip.Addr
+	for _, a := range n.Status.Addresses {
+		if ip, err := netip.ParseAddr(a.Address); err == nil {
+			all = append(all, ip.Unmap())
+		}
+	}
+	return all, nil
+}
+
+func (c *Datasets) node(ctx context.Context) (*corev1.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.asks)
 	defer cancel()
 	n, err := c.client.CoreV1().Nodes().Get(ctx, c.name, metav1.GetOptions{})
 	if err != nil {
 		return nil, unread(err, "node %s", c.name)
 	}
-	return n.Labels, nil
+	return n, nil
 }
 
 // Tell writes this node's entry of the status. A merge patch changes no other entry, and cannot

@@ -12,6 +12,7 @@ package dataset
 import (
 	"context"
 	"encoding/json"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -33,6 +34,8 @@ type Cluster interface {
 	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
 	// NodeLabels returns the labels of this node.
 	NodeLabels(ctx context.Context) (map[string]string, error)
+	// NodeAddresses returns the IP addresses of this node.
+	NodeAddresses(ctx context.Context) ([]netip.Addr, error)
 	// Tell writes this node's entry of the status; nil removes it.
 	Tell(ctx context.Context, namespace, name string, s *v1alpha1.NodeStatus) error
 	// Event reports an event about the object.

@@ -14,6 +14,13 @@ import (
 // open returns the source of a data set, with the credentials of its Secret.
 func (m *Manager) open(ctx context.Context, d *v1alpha1.StargateDataset) (fill.Source, error) {
 	a := source.Access{Hosts: m.config.Hosts}
+	if len(a.Hosts) == 0 {
+		node, err := m.cluster.NodeAddresses(ctx)
+		if err != nil {
+			return nil, err
+		}
+		a.Node = node
+	}
 	if c := d.Spec.Credentials; c != nil {
 		secret, err := m.cluster.Secret(ctx, d.Namespace, c.SecretName)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,6 +83,8 @@ func (c *catalog) Secret(_ context.Context, namespace, name string) (map[string]
 }
 
 func (c *catalog) NodeLabels(context.Context) (map[string]string, error) { return c.labels, nil }
+
+func (c *catalog) NodeAddresses(context.Context) ([]netip.Addr, error) { return nil, nil }
 
 func (c *catalog) Tell(_ context.Context, namespace, name string, s *v1alpha1.NodeStatus) error {
 	c.mu.Lock()

@@ -118,7 +118,7 @@ func TestRegistryWithPasswords(t *testing.T) {
 	upload(t, at, s, files)
 	auths := fmt.Sprintf(`{"auths": {%q: {"username": %q, "password": %q}}}`, at, user, secret)
 	for what, c := range map[string]source.Credentials{
-		"a password":          {source.KeyUser: []byte(user), source.KeyPassword: []byte(secret), source.KeyAuthority: ca},
+		"a password":          {source.KeyUser: []byte(user), source.KeyPassword: []byte(secret), source.KeyHosts: []byte(at), source.KeyAuthority: ca},
 		"Docker's own format": {source.KeyDocker: []byte(auths), source.KeyAuthority: ca},
 	} {
 		src, err := source.OCI(at+"/models/m:v1", false, allowed(c))
@@ -136,7 +136,7 @@ func TestRegistryWithPasswords(t *testing.T) {
 	}
 	for words, c := range map[string]source.Credentials{
 		"asks for credentials": {source.KeyAuthority: ca},
-		"401 Unauthorized":     {source.KeyUser: []byte(user), source.KeyPassword: []byte("wrong"), source.KeyAuthority: ca},
+		"401 Unauthorized":     {source.KeyUser: []byte(user), source.KeyPassword: []byte("wrong"), source.KeyHosts: []byte(at), source.KeyAuthority: ca},
 	} {
 		src, err := source.OCI(at+"/models/m:v1", false, allowed(c))
 		if err != nil {
@@ -145,7 +145,7 @@ func TestRegistryWithPasswords(t *testing.T) {
 		_, err = src.Files(context.Background())
 		fails(t, "other credentials", err, words)
 	}
-	_, err := source.OCI(at+"/models/m:v1", true, allowed(source.Credentials{source.KeyUser: []byte(user), source.KeyPassword: []byte(secret)}))
+	_, err := source.OCI(at+"/models/m:v1", true, allowed(source.Credentials{source.KeyUser: []byte(user), source.KeyPassword: []byte(secret), source.KeyHosts: []byte(at)}))
 	fails(t, "without TLS", err, "by https only")
 	_, err = source.OCI("other.example/m:v1", false, allowed(source.Credentials{source.KeyDocker: []byte(auths)}))
 	fails(t, "another registry", err, "no entry for other.example")
@@ -194,7 +194,8 @@ func TestStore(t *testing.T) {
 		text += sumOf(b) + "  " + name + "\n"
 	}
 	put(t, bucket, "other/x", []byte("x"))
-	keys := source.Credentials{source.KeyAccess: []byte(user), source.KeySecret: []byte(secret)}
+	at := []byte(strings.TrimPrefix(url, "http://"))
+	keys := source.Credentials{source.KeyAccess: []byte(user), source.KeySecret: []byte(secret), source.KeyHosts: at}
 	open := func(c source.S3Config, k source.Credentials) fill.Source {
 		t.Helper()
 		c.Endpoint, c.Bucket, c.Region = url, "models", "us-east-1"
@@ -227,6 +228,6 @@ func TestStore(t *testing.T) {
 
 	_, err = filled(t, open(source.S3Config{Prefix: "m/v1/", List: "none"}, keys), "")
 	fails(t, "a list that is missing", err, "404")
-	_, err = filled(t, open(source.S3Config{}, source.Credentials{source.KeyAccess: []byte(user), source.KeySecret: []byte("wrong")}), "")
+	_, err = filled(t, open(source.S3Config{}, source.Credentials{source.KeyAccess: []byte(user), source.KeySecret: []byte("wrong"), source.KeyHosts: at}), "")
 	fails(t, "a wrong key", err, "403")
 }

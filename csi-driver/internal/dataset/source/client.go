@@ -15,29 +15,12 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"stargate/csi-driver/internal/dataset/fill"
-)
-
-// Credentials has the content of a Secret. It never prints its values.
-type Credentials map[string][]byte
-
-func (c Credentials) String() string   { return fmt.Sprintf("%d credentials", len(c)) }
-func (c Credentials) GoString() string { return c.String() }
-
-// Keys of a Secret.
-const (
-	KeyToken     = "token"    // of HTTP
-	KeyUser      = "username" // of HTTP and OCI
-	KeyPassword  = "password"
-	KeyAccess    = "accessKeyID" // of S3
-	KeySecret    = "secretAccessKey"
-	KeySession   = "sessionToken"
-	KeyAuthority = "ca.crt" // certificates of authorities, of all
-	KeyDocker    = ".dockerconfigjson"
 )
 
 // Access describes what a source may reach, and how.
@@ -47,6 +30,8 @@ type Access struct {
 	// not reach services of the node.
 	Hosts       []string
 	Credentials Credentials
+	// Node has the addresses of the node, which count as local.
+	Node []netip.Addr
 }
 
 const (
@@ -69,14 +54,27 @@ func (a Access) listed(host string) bool {
 	return false
 }
 
-// local reports whether an address is of the node itself or of its link, like a cloud's service of
+// metadata has the addresses of clouds' services of metadata that are not link-local: of AWS,
+// Alibaba and Azure. NAT64 may lead to any IPv4 address, so its prefix counts as well.
+var metadata = []netip.Prefix{
+	netip.MustParsePrefix("fd00:ec2::/32"),
+	netip.MustParsePrefix("100.100.100.200/32"),
+	netip.MustParsePrefix("168.63.129.16/32"),
+	netip.MustParsePrefix("64:ff9b::/96"),
+	netip.MustParsePrefix("64:ff9b:1::/48"),
+}
+
+// local reports whether an address is of the node itself, of its link, or of a cloud's service of
 // metadata.
-func local(address string) bool {
+func (a Access) local(address string) bool {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return true
 	}
 	ip := at.Addr().Unmap()
+	if slices.Contains(a.Node, ip) || slices.ContainsFunc(metadata, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+		return true
+	}
 	everybody := netip.AddrFrom4([4]byte{255, 255, 255, 255})
 	return !ip.IsValid() || ip.IsLoopback() || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || ip == everybody
 }
@@ -92,11 +90,11 @@ func (a Access) dial(ctx context.Context, network, address string) (net.Conn, er
 	switch {
 	case a.listed(host):
 	case len(a.Hosts) > 0:
-		return nil, fill.Final(fmt.Errorf("the operator does not allow data sets from host %q (--dataset-hosts)", host))
+		return nil, fill.Final(fmt.Errorf("the operator does not allow data sets from host %q (datasets.hosts)", host))
 	default:
 		d.Control = func(_, address string, _ syscall.RawConn) error {
-			if local(address) {
-				return fill.Final(fmt.Errorf("host %q has the local address %s, which the operator has not allowed (--dataset-hosts)", host, address))
+			if a.local(address) {
+				return fill.Final(fmt.Errorf("host %q has the local address %s, which the operator has not allowed (datasets.hosts)", host, address))
 			}
 			return nil
 		}
@@ -122,13 +120,18 @@ func (a Access) client() (*http.Client, error) {
 	return &http.Client{Transport: t, CheckRedirect: mayFollow}, nil
 }
 
-// mayFollow limits redirects. Go's client sends credentials only to the first host.
+// mayFollow limits redirects. Go's client keeps credentials for other ports and for hosts below the
+// first one, and names the former URL, which may have a signature. mayFollow removes both.
 func mayFollow(to *http.Request, via []*http.Request) error {
 	if len(via) > mostHops {
 		return fmt.Errorf("the server redirects more than %d times", mostHops)
 	}
 	if via[0].URL.Scheme == "https" && to.URL.Scheme != "https" {
 		return fill.Final(errors.New("the server redirects from https to http"))
+	}
+	to.Header.Del("Referer")
+	if to.URL.Host != via[0].URL.Host {
+		to.Header.Del("Authorization")
 	}
 	return nil
 }

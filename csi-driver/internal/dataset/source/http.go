@@ -52,17 +52,26 @@ func HTTPList(list string, a Access) (fill.Source, error) {
 	return s, s.connect(a, u)
 }
 
-// connect makes the client. It refuses to send credentials that others could read on the way.
+// connect makes the client. It refuses to send credentials that others could read on the way, and
+// to send them to a host that the Secret does not name.
 func (s *http1) connect(a Access, all ...*url.URL) error {
-	token, user, password := a.Credentials[KeyToken], a.Credentials[KeyUser], a.Credentials[KeyPassword]
+	token, user, password := a.Credentials.word(KeyToken), a.Credentials.word(KeyUser), a.Credentials.word(KeyPassword)
 	switch {
-	case len(token) > 0:
-		s.sign = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+string(token)) }
-	case len(user) > 0:
-		s.sign = func(r *http.Request) { r.SetBasicAuth(string(user), string(password)) }
+	case token != "":
+		s.sign = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+	case user != "":
+		s.sign = func(r *http.Request) { r.SetBasicAuth(user, password) }
 	}
-	if s.sign != nil && slices.ContainsFunc(all, func(u *url.URL) bool { return u.Scheme != "https" }) {
-		return errors.New("the data set has credentials and a URL with http://: use https://")
+	for _, u := range all {
+		if s.sign == nil {
+			break
+		}
+		if u.Scheme != "https" {
+			return errors.New("the data set has credentials and a URL with http://: use https://")
+		}
+		if err := a.Credentials.mayGo(u); err != nil {
+			return err
+		}
 	}
 	c, err := a.client()
 	s.do = c

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -149,7 +150,7 @@ func TestHostileLists(t *testing.T) {
 		sum + "  a\x1b[2J\n":                "control characters",
 		sum + " a\n":                        "not one of sha256sum",
 		sum[1:] + "g  a\n":                  "not one of sha256sum",
-		"<html>not a list</html>\n":         "not one of sha256sum",
+		"\n<html>" + token + "</html>\n":    "line 2 of the list of files: it has 25 bytes, and is not one of sha256sum",
 		strings.Repeat("x", mostList+1):     "more than 8388608 bytes",
 		strings.Repeat(sum+"  a\n", 10_001): "more than 10000 files",
 	} {
@@ -326,12 +327,17 @@ func TestHosts(t *testing.T) {
 		{"http://169.254.169.254", nil, "local address"},
 		{"http://0.0.0.0:" + port, nil, "local address"},
 		{"http://[::ffff:127.0.0.1]:" + port, nil, "local address"},
+		{"http://[fd00:ec2::254]", nil, "local address"},
+		{"http://100.100.100.200", nil, "local address"},
+		{"http://168.63.129.16", nil, "local address"},
+		{"http://[64:ff9b::a9fe:a9fe]", nil, "local address"},
+		{"http://192.0.2.7", nil, "local address"}, // the node's own
 		{inner.URL, []string{"models.example"}, "does not allow data sets from host"},
 		{inner.URL, []string{"*.0.0.1"}, ""},
 		{inner.URL, []string{host}, ""},
 		{"http://localhost:" + port, []string{"LOCALHOST"}, ""},
 	} {
-		src, err := HTTP([]HTTPFile{{c.url + "/f", "f", sumOf([]byte("inner"))}}, Access{Hosts: c.hosts})
+		src, err := HTTP([]HTTPFile{{c.url + "/f", "f", sumOf([]byte("inner"))}}, Access{Hosts: c.hosts, Node: []netip.Addr{netip.MustParseAddr("192.0.2.7")}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -369,14 +375,17 @@ func TestCredentials(t *testing.T) {
 			return
 		}
 		if r.URL.Path == "/moved" {
-			http.Redirect(w, r, strings.Replace(other.URL, host, "localhost", 1)+"/f", http.StatusFound)
+			http.Redirect(w, r, other.URL+"/f", http.StatusFound)
 			return
 		}
 		files{"/f": []byte("here")}.ServeHTTP(w, r)
 	}))
 	defer s.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	with := Access{Hosts: []string{host, "localhost"}, Credentials: Credentials{KeyToken: []byte(token), KeyAuthority: ca}}
+	at := strings.TrimPrefix(s.URL, "https://")
+	with := Access{Hosts: []string{host, "localhost"}, Credentials: Credentials{
+		KeyToken: []byte(token + "\n"), KeyHosts: []byte("models.example, " + at + "\n"), KeyAuthority: ca,
+	}}
 	get := func(url string, a Access) (string, error) {
 		src, err := HTTP([]HTTPFile{{url, "f", sumOf([]byte("here"))}}, a)
 		if err != nil {
@@ -389,7 +398,7 @@ func TestCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	has(t, dir, "f", []byte("here"))
-	_, err = get(s.URL+"/f", Access{Hosts: with.Hosts, Credentials: Credentials{KeyToken: []byte("wrong"), KeyAuthority: ca}})
+	_, err = get(s.URL+"/f", Access{Hosts: with.Hosts, Credentials: Credentials{KeyToken: []byte("wrong"), KeyHosts: []byte(at), KeyAuthority: ca}})
 	fails(t, "another token", err, "answers 401 Unauthorized")
 	_, err = get(s.URL+"/f?signature=s", Access{Hosts: with.Hosts})
 	fails(t, "an unknown authority", err, "certificate")
@@ -397,11 +406,114 @@ func TestCredentials(t *testing.T) {
 	fails(t, "http", err, "use https://")
 	_, err = get("https://user:"+token+"@"+host+"/f", allowed)
 	fails(t, "a password in a URL", err, "put them into a Secret")
+	_, err = get(other.URL+"/f", with)
+	fails(t, "a host that the Secret does not name", err, "gets no credentials")
 	_, err = get(s.URL+"/moved", with)
+	if err != nil {
+		t.Errorf("a redirect to another host: %v", err)
+	}
 	if leaked.Load() {
 		t.Error("another host got the credentials")
 	}
 	if text := fmt.Sprintf("%v %+v %#v", with.Credentials, with, with); strings.Contains(text, token) {
 		t.Errorf("it prints credentials: %s", text)
 	}
+}
+
+// A Secret's content goes only to hosts and ports that the Secret names, whatever the source is.
+func TestHostsOfASecret(t *testing.T) {
+	with := func(hosts string, c Credentials) Access {
+		c[KeyHosts] = []byte(hosts)
+		return Access{Credentials: c}
+	}
+	sources := map[string]func(host, names string) error{
+		"http": func(host, names string) error {
+			_, err := HTTP([]HTTPFile{{"https://" + host + "/f", "f", ""}}, with(names, Credentials{KeyUser: []byte("u"), KeyPassword: []byte(token)}))
+			return err
+		},
+		"list": func(host, names string) error {
+			_, err := HTTPList("https://"+host+"/f", with(names, Credentials{KeyToken: []byte(token)}))
+			return err
+		},
+		"s3": func(host, names string) error {
+			_, err := S3(S3Config{Endpoint: "https://" + host, Bucket: "b"}, with(names, Credentials{KeyAccess: []byte("a"), KeySecret: []byte(token)}))
+			return err
+		},
+		"oci, a token": func(host, names string) error {
+			_, err := OCI(host+"/m:v1", false, with(names, Credentials{KeyToken: []byte(token)}))
+			return err
+		},
+		"oci, a password": func(host, names string) error {
+			_, err := OCI(host+"/m:v1", false, with(names, Credentials{KeyUser: []byte("u"), KeyPassword: []byte(token)}))
+			return err
+		},
+	}
+	for what, open := range sources {
+		for _, c := range []struct {
+			host, names string
+			ok          bool
+		}{
+			{"models.example", "other.example models.example", true},
+			{"a.models.example", "*.models.example", true},
+			{"models.example:8443", "models.example:8443", true},
+			{"models.example", "", false},
+			{"evil.example", "models.example", false},
+			{"evilmodels.example", "*.models.example", false},
+			{"models.example:8443", "models.example", false},
+		} {
+			err := open(c.host, c.names)
+			if c.ok && err != nil {
+				t.Errorf("%s: %s, %q: %v", what, c.host, c.names, err)
+			}
+			if !c.ok {
+				fails(t, fmt.Sprintf("%s: %s, %q", what, c.host, c.names), err, "gets no credentials")
+			}
+		}
+	}
+	two := []HTTPFile{{"https://models.example/f", "f", ""}, {"https://other.example/g", "g", ""}}
+	_, err := HTTP(two, with("models.example", Credentials{KeyToken: []byte(token)}))
+	fails(t, "a second host", err, "does not name other.example")
+}
+
+// A redirect to another port, or to a host below the first one, has neither the credentials nor the
+// former URL with its signature.
+func TestRedirectsHaveNoCredentials(t *testing.T) {
+	for _, to := range []string{"https://models.example:8443/f", "https://user1.models.example/f"} {
+		first, _ := http.NewRequest(http.MethodGet, "https://models.example/f?signature=s", nil)
+		next, _ := http.NewRequest(http.MethodGet, to, nil)
+		next.Header.Set("Authorization", "Bearer "+token)
+		next.Header.Set("Referer", first.URL.String())
+		if err := mayFollow(next, []*http.Request{first}); err != nil {
+			t.Fatal(err)
+		}
+		if len(next.Header) != 0 {
+			t.Errorf("%s gets %v", to, next.Header)
+		}
+	}
+}
+
+// A store cannot make the driver keep an answer of any size.
+func TestLargeAnswerOfAStore(t *testing.T) {
+	sent := 0
+	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/xml")
+		if r.URL.Query().Has("location") {
+			fmt.Fprint(w, `<LocationConstraint xmlns="http://s3.amazonaws.com/doc/2006-03-01/"></LocationConstraint>`)
+			return
+		}
+		fmt.Fprint(w, `<ListBucketResult><Name>`)
+		for b := bytes.Repeat([]byte("x"), 1<<20); sent < 64<<20; {
+			n, err := w.Write(b)
+			if sent += n; err != nil {
+				return
+			}
+		}
+		fmt.Fprint(w, `</Name><IsTruncated>false</IsTruncated></ListBucketResult>`)
+	}))
+	src, err := S3(S3Config{Endpoint: s.URL, Bucket: "bucket"}, allowed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = src.Files(context.Background())
+	fails(t, "64 MiB of a listing", err, "the store's answer has more than")
 }

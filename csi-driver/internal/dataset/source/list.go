@@ -25,14 +25,16 @@ func parseList(from io.Reader) ([]fill.File, error) {
 		return nil, fill.Final(fmt.Errorf("the list of files has more than %d bytes", mostList))
 	}
 	var files []fill.File
+	number := 0
 	for line := range strings.Lines(string(text)) {
+		number++
 		line = strings.TrimRight(line, "\r\n")
 		if line == "" {
 			continue
 		}
 		f, err := parseLine(line)
 		if err != nil {
-			return nil, fill.Final(err)
+			return nil, fill.Final(fmt.Errorf("line %d of the list of files: %w", number, err))
 		}
 		if files = append(files, f); len(files) > fill.MostFiles {
 			return nil, fill.Final(fmt.Errorf("the list has more than %d files", fill.MostFiles))
@@ -44,10 +46,11 @@ func parseList(from io.Reader) ([]fill.File, error) {
 	return files, nil
 }
 
-// parseLine reads a digest, a space, a space or asterisk, and a name.
+// parseLine reads a digest, a space, a space or asterisk, and a name. Its errors do not have the
+// line: the author of a data set could otherwise read what any server answers.
 func parseLine(line string) (fill.File, error) {
 	const digits = 64
-	bad := fmt.Errorf("the list of files has the line %.80q, which is not one of sha256sum", line)
+	bad := fmt.Errorf("it has %d bytes, and is not one of sha256sum", len(line))
 	if len(line) < digits+3 || line[digits] != ' ' || line[digits+1] != ' ' && line[digits+1] != '*' {
 		return fill.File{}, bad
 	}

@@ -71,7 +71,7 @@ func OCI(reference string, plain bool, a Access) (fill.Source, error) {
 }
 
 // credentialOf returns the credential for a registry: from a Secret of type
-// kubernetes.io/dockerconfigjson, or with a user and a password.
+// kubernetes.io/dockerconfigjson, which names the registry, or with a user and a password.
 func credentialOf(c Credentials, registry string) (auth.Credential, error) {
 	if text := c[KeyDocker]; len(text) > 0 {
 		var config struct {
@@ -81,6 +81,9 @@ func credentialOf(c Credentials, registry string) (auth.Credential, error) {
 			return auth.EmptyCredential, fmt.Errorf("the Secret's key %s is not the configuration of a registry", KeyDocker)
 		}
 		of, ok := config.Auths[registry]
+		if !ok && registry == "docker.io" {
+			of, ok = config.Auths["https://index.docker.io/v1/"] // kubectl writes this name
+		}
 		if !ok {
 			return auth.EmptyCredential, fmt.Errorf("the Secret's key %s has no entry for %s", KeyDocker, registry)
 		}
@@ -92,10 +95,14 @@ func credentialOf(c Credentials, registry string) (auth.Credential, error) {
 		}
 		return auth.Credential{Username: of.Username, Password: of.Password, RefreshToken: of.IdentityToken, AccessToken: of.RegistryToken}, nil
 	}
-	if len(c[KeyToken]) > 0 {
-		return auth.Credential{AccessToken: string(c[KeyToken])}, nil
+	is := auth.Credential{Username: c.word(KeyUser), Password: c.word(KeyPassword)}
+	if token := c.word(KeyToken); token != "" {
+		is = auth.Credential{AccessToken: token}
 	}
-	return auth.Credential{Username: string(c[KeyUser]), Password: string(c[KeyPassword])}, nil
+	if is == auth.EmptyCredential {
+		return is, nil
+	}
+	return is, c.mayGo(&url.URL{Host: registry})
 }
 
 // decodeAuth splits the field auth of a registry's configuration.

@@ -44,12 +44,49 @@ func S3(c S3Config, a Access) (fill.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys := credentials.NewStaticV4(string(a.Credentials[KeyAccess]), string(a.Credentials[KeySecret]), string(a.Credentials[KeySession]))
-	of, err := minio.NewCore(u.Host, &minio.Options{Creds: keys, Secure: u.Scheme == "https", Transport: client.Transport, Region: c.Region, MaxRetries: 1})
+	access := a.Credentials.word(KeyAccess)
+	if access != "" {
+		if err := a.Credentials.mayGo(u); err != nil {
+			return nil, err
+		}
+	}
+	keys := credentials.NewStaticV4(access, a.Credentials.word(KeySecret), a.Credentials.word(KeySession))
+	of, err := minio.NewCore(u.Host, &minio.Options{
+		Creds: keys, Secure: u.Scheme == "https", Transport: bounded{client.Transport}, Region: c.Region, MaxRetries: 1,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("endpoint of %q: %w", u.Host, err)
 	}
 	return &s3{S3Config: c, of: *of}, nil
+}
+
+// mostAnswer limits the size of an answer that is not a range of an object: a page of a listing, a
+// list of files, or an error. The client of S3 decodes such an answer as a whole.
+const mostAnswer = mostList + 1
+
+// bounded is a transport that limits such answers.
+type bounded struct{ http.RoundTripper }
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := b.RoundTripper.RoundTrip(r)
+	if err == nil && (r.Header.Get("Range") == "" || res.StatusCode != http.StatusPartialContent) {
+		res.Body = &answer{ReadCloser: res.Body, left: mostAnswer}
+	}
+	return res, err
+}
+
+// answer is a body that fails when it has more than left bytes.
+type answer struct {
+	io.ReadCloser
+	left int64
+}
+
+func (a *answer) Read(b []byte) (int, error) {
+	n, err := a.ReadCloser.Read(b)
+	if a.left -= int64(n); a.left < 0 {
+		return 0, fill.Final(fmt.Errorf("the store's answer has more than %d bytes", mostAnswer))
+	}
+	return n, err
 }
 
 // Files lists the objects. If there is a list, only its files count.
