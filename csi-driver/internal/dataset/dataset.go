@@ -92,6 +92,11 @@ const (
 	lastRetry   = 5 * time.Minute
 	// A copy that fails is not tried for ever after its last pod has gone.
 	patience = 15 * time.Minute
+	// A copy that was just filled waits this long for its pod. Kubelet calls again within two
+	// minutes, so the copy is not removed and filled again in the meantime.
+	promise = 5 * time.Minute
+	// A look does not wait longer for a removal, which continues.
+	removeWait = 2 * time.Second
 	// Copies without pods go if the largest new volume is smaller than this part of the zone.
 	pressure = 10
 )
@@ -114,9 +119,17 @@ type hold struct {
 	made     time.Time
 	used     time.Time // when a pod last had it
 	pods     int64
-	uses     int  // calls that mount it
-	removing bool // a call removes it
+	uses     int       // calls that mount it
+	removing bool      // a call removes it
+	ahead    bool      // its data set is filled ahead of pods
+	promised time.Time // until then, the copy waits for its first pod
 	checked  time.Time
+}
+
+// reservation is the memory of a volume that is being created.
+type reservation struct {
+	namespace string
+	size      int64
 }
 
 // Manager keeps the copies of one node.
@@ -132,10 +145,14 @@ type Manager struct {
 
 	mu      sync.Mutex
 	adopted bool
-	holds   map[string]*hold    // by the names of their volumes
-	fills   map[string]*filling // by the UIDs of their data sets
-	told    map[string]told     // by the UIDs of their data sets
-	counts  map[key]*counts
+	// unread has the copies of an earlier driver that could not be read yet.
+	unread map[string]pool.Volume
+	// reserved has the volumes that are being created.
+	reserved map[string]reservation
+	holds    map[string]*hold    // by the names of their volumes
+	fills    map[string]*filling // by the UIDs of their data sets
+	told     map[string]told     // by the UIDs of their data sets
+	counts   map[key]*counts
 }
 
 // key names a data set.
@@ -159,7 +176,8 @@ func New(config Config, z Zone, show Shower, of Cluster) *Manager {
 	ctx, stop := context.WithCancel(stargatectl.Changing(context.Background()))
 	return &Manager{
 		config: config, zone: z, show: show, cluster: of, slots: newSlots(), ctx: ctx, stop: stop,
-		holds: map[string]*hold{}, fills: map[string]*filling{}, told: map[string]told{}, counts: map[key]*counts{},
+		unread: map[string]pool.Volume{}, reserved: map[string]reservation{}, holds: map[string]*hold{},
+		fills: map[string]*filling{}, told: map[string]told{}, counts: map[key]*counts{},
 	}
 }
 

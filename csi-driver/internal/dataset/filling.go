@@ -182,10 +182,13 @@ func (m *Manager) try(ctx context.Context, d *v1alpha1.StargateDataset, f *filli
 		return err
 	}
 	defer m.release(h)
-	if h.Complete { // the source still has this version
-		m.mu.Lock()
+	m.mu.Lock()
+	whole := h.Complete
+	if whole { // the source still has this version
 		h.made = time.Now()
-		m.mu.Unlock()
+	}
+	m.mu.Unlock()
+	if whole {
 		return nil
 	}
 	f.progress.Begin(plan.Bytes)
@@ -234,6 +237,14 @@ func (m *Manager) fill(ctx context.Context, d *v1alpha1.StargateDataset, h *hold
 		return errkind.Wrap(errkind.Internal, err, "volume %s", h.volume.Name)
 	}
 	defer root.Close()
+	// A fill removes files that it does not know.
+	n, err := m.pods(h.volume)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		return errkind.New(errkind.Busy, "%d pods have volume %s, so it is not filled again", n, h.volume.Name)
+	}
 	if err := writeRecord(root, h.Record); err != nil {
 		return err
 	}
@@ -252,6 +263,7 @@ func (m *Manager) fill(ctx context.Context, d *v1alpha1.StargateDataset, h *hold
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h.Complete, h.made, h.used, h.checked = true, time.Now(), time.Now(), time.Now()
+	h.promised = time.Now().Add(min(m.config.Grace, promise))
 	return nil
 }
 
@@ -277,6 +289,9 @@ func (m *Manager) follow(ctx context.Context, d *v1alpha1.StargateDataset) (end 
 // reserve pages that they do not use.
 func sizeFor(plan fill.Plan) int64 {
 	const base, each, index = int64(12) << 20, int64(8) << 10, 256
+	if plan.Bytes > pool.MaxVolume { // the sum would overflow, and no zone has room
+		return pool.MaxVolume
+	}
 	return pool.RoundUp(max(plan.Bytes+plan.Bytes/index+int64(len(plan.Files))*each+base, pool.MinVolume), pool.Extent)
 }
 
@@ -284,13 +299,20 @@ func sizeFor(plan fill.Plan) int64 {
 // caller must release it.
 func (m *Manager) volumeFor(ctx context.Context, d *v1alpha1.StargateDataset, plan fill.Plan) (*hold, error) {
 	name := pool.DatasetName(string(d.UID), plan.Version()+d.Wanted())
+	if err := m.adoptEarlier(ctx, name); err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
 	h := m.holds[name]
 	if h != nil && h.removing {
 		m.mu.Unlock()
 		return nil, errkind.New(errkind.Busy, "an earlier copy is still being removed")
 	}
+	record := Record{Namespace: d.Namespace, Name: d.Name, UID: string(d.UID), Wanted: d.Wanted(), Version: plan.Version(), Bytes: plan.Bytes}
 	if h != nil {
+		if h.UID == "" { // an earlier driver was killed before it wrote the record
+			h.Record = record
+		}
 		h.uses++
 		m.mu.Unlock()
 		return m.still(ctx, h)
@@ -300,16 +322,41 @@ func (m *Manager) volumeFor(ctx context.Context, d *v1alpha1.StargateDataset, pl
 	if err := m.unmount(ctx, name); err != nil {
 		return nil, err
 	}
+	defer m.unreserve(name)
 	v, err := m.make(ctx, d, name, sizeFor(plan))
 	if err != nil {
 		return nil, err
 	}
-	h = &hold{Record: Record{Namespace: d.Namespace, Name: d.Name, UID: string(d.UID), Wanted: d.Wanted(), Version: plan.Version(), Bytes: plan.Bytes},
-		volume: v, made: time.Now(), used: time.Now(), uses: 1}
+	h = &hold{Record: record, volume: v, made: time.Now(), used: time.Now(), uses: 1, ahead: d.Spec.Fill == v1alpha1.Ahead}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.holds[name] = h
 	return h, nil
+}
+
+// adoptEarlier reads the record of a volume that the zone has and this driver does not know. The
+// volume may have the complete copy that running pods use, so it must not be filled again.
+func (m *Manager) adoptEarlier(ctx context.Context, name string) error {
+	m.mu.Lock()
+	known := m.holds[name] != nil
+	m.mu.Unlock()
+	if known {
+		return nil
+	}
+	v, err := m.zone.Get(ctx, name)
+	if errkind.Is(err, errkind.NotFound) {
+		return nil
+	}
+	if err == nil {
+		err = m.adoptOne(ctx, v)
+	}
+	if err != nil {
+		return errkind.Wrap(errkind.NotReady, err, "an earlier copy cannot be read")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.unread, name)
+	return nil
 }
 
 // still checks that the volume of a copy still exists.

@@ -20,6 +20,9 @@ func (m *Manager) Publish(ctx context.Context, namespace, name, target string) e
 	if err := m.adopt(ctx); err != nil {
 		return err
 	}
+	if again, err := m.giveAgain(ctx, namespace, name, target); again {
+		return err
+	}
 	d, err := m.cluster.Dataset(ctx, namespace, name)
 	if err != nil {
 		return err
@@ -38,6 +41,31 @@ func (m *Manager) Publish(ctx context.Context, namespace, name, target string) e
 	}
 	defer m.release(h)
 	return m.give(ctx, d, h, target)
+}
+
+// giveAgain repeats the mount of a pod that has a copy already, as after a restart of kubelet. The
+// pod keeps its version, whatever the data set names now. again is false if the pod has no copy, or
+// has lost it.
+func (m *Manager) giveAgain(ctx context.Context, namespace, name, target string) (again bool, err error) {
+	v, ok := m.At(target)
+	if !ok {
+		return false, nil
+	}
+	m.mu.Lock()
+	h := m.holds[v.Name]
+	if h == nil || h.removing || !h.Complete || h.Namespace != namespace || h.Name != name {
+		m.mu.Unlock()
+		return false, nil
+	}
+	h.uses++
+	m.mu.Unlock()
+	defer m.release(h)
+	if v, err = m.zone.Get(ctx, v.Name); errkind.Is(err, errkind.NotFound) {
+		return false, nil
+	} else if err != nil {
+		return true, err
+	}
+	return true, m.showTo(ctx, v, target)
 }
 
 // here checks that this node may have the data set.
@@ -68,13 +96,19 @@ func (m *Manager) give(ctx context.Context, d *v1alpha1.StargateDataset, h *hold
 	if err != nil {
 		return err
 	}
-	if v, err = m.usable(ctx, v); err != nil {
+	if err := mounts.MakeDir(target); err != nil {
+		return err
+	}
+	return m.showTo(ctx, v, target)
+}
+
+// showTo mounts a copy at a pod's path.
+func (m *Manager) showTo(ctx context.Context, v pool.Volume, target string) error {
+	v, err := m.usable(ctx, v)
+	if err != nil {
 		return err
 	}
 	if err := m.mount(ctx, v); err != nil {
-		return err
-	}
-	if err := mounts.MakeDir(target); err != nil {
 		return err
 	}
 	return m.show.Publish(ctx, v, m.staging(v.Name), target, publish.Options{ReadOnly: true})
@@ -98,7 +132,7 @@ func (m *Manager) take(d *v1alpha1.StargateDataset) *hold {
 	h := m.newestLocked(string(d.UID), d.Wanted())
 	if h != nil {
 		h.uses++
-		h.used = time.Now()
+		h.used, h.promised = time.Now(), time.Time{}
 	}
 	return h
 }

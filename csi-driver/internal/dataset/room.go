@@ -4,7 +4,9 @@ package dataset
 
 import (
 	"context"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,11 +19,12 @@ import (
 )
 
 // make creates the volume of a copy. If a quota or the zone has no room, it first removes copies
-// without pods, beginning with the one that was not used for the longest time.
+// without pods, beginning with the one that was not used for the longest time. It removes none if
+// the volume would not have room even without all of them.
 func (m *Manager) make(ctx context.Context, d *v1alpha1.StargateDataset, name string, size int64) (pool.Volume, error) {
 	for {
-		over, in := m.overQuota(d, size)
-		if over == nil {
+		lack := m.reserve(d, name, size)
+		if lack.why == nil {
 			v, err := m.zone.Create(ctx, pool.Spec{Name: name, Size: size, Align: pool.Extent, Label: label(d), RootMode: "0755"})
 			if errkind.Is(err, errkind.Exists) { // the tool of a killed driver has finished
 				v, err = m.zone.Get(ctx, name)
@@ -29,17 +32,61 @@ func (m *Manager) make(ctx context.Context, d *v1alpha1.StargateDataset, name st
 			if !errkind.Is(err, errkind.NoSpace) {
 				return v, err
 			}
-			over, in = err, ""
+			if lack, err = m.lackOfZone(ctx, size, err); err != nil {
+				return pool.Volume{}, err
+			}
 		}
-		gone, err := m.removeOldest(ctx, in)
+		may := func(h *hold) bool {
+			return (lack.in == "" || h.Namespace == lack.in) && !(d.Spec.Fill == v1alpha1.Ahead && h.ahead)
+		}
+		if m.idle(may) < lack.bytes {
+			return pool.Volume{}, lack.why
+		}
+		gone, err := m.removeOldest(ctx, may, m.remove)
 		if err != nil {
 			return pool.Volume{}, err
 		}
 		if !gone {
-			return pool.Volume{}, over
+			return pool.Volume{}, lack.why
 		}
 	}
 }
+
+// lack says why a volume has no room, which namespace's copies must go (empty: any), and how many
+// bytes of them at least.
+type lack struct {
+	why   error
+	in    string
+	bytes int64
+}
+
+// lackOfZone returns how much memory of the zone must become free for a volume.
+func (m *Manager) lackOfZone(ctx context.Context, size int64, why error) (lack, error) {
+	s, err := m.zone.Status(ctx)
+	if err != nil {
+		return lack{}, err
+	}
+	if size > s.Size {
+		return lack{why: why, bytes: size}, nil
+	}
+	return lack{why: why, bytes: max(size-s.Largest, 1)}, nil
+}
+
+// idle returns the bytes of the copies that may be removed.
+func (m *Manager) idle(may func(*hold) bool) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	sum := int64(0)
+	for _, h := range m.holds {
+		if h.idle() && h.pods == 0 && may(h) {
+			sum += h.volume.Size
+		}
+	}
+	return sum
+}
+
+// idle reports whether a copy may be removed for another volume, if no pod has it.
+func (h *hold) idle() bool { return h.uses == 0 && !h.removing && time.Now().After(h.promised) }
 
 // label returns the label of a copy's volume.
 func label(d *v1alpha1.StargateDataset) string {
@@ -48,37 +95,61 @@ func label(d *v1alpha1.StargateDataset) string {
 	return text[:min(len(text), most)]
 }
 
-// overQuota returns an error if a copy of this size would exceed a quota. in is the namespace whose
-// copies must make room; empty: any.
-func (m *Manager) overQuota(d *v1alpha1.StargateDataset, size int64) (over error, in string) {
+// reserve counts a volume for the quotas, until unreserve is called. If the volume would exceed a
+// quota, reserve counts nothing, and says what is missing.
+func (m *Manager) reserve(d *v1alpha1.StargateDataset, name string, size int64) lack {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all, own int64
-	for _, h := range m.holds {
-		all += h.volume.Size
-		if h.Namespace == d.Namespace {
-			own += h.volume.Size
+	add := func(namespace string, bytes int64) {
+		all += bytes
+		if namespace == d.Namespace {
+			own += bytes
 		}
 	}
+	for _, h := range m.holds {
+		add(h.Namespace, h.volume.Size)
+	}
+	for _, v := range m.unread {
+		add("", v.Size)
+	}
+	for of, r := range m.reserved {
+		if of != name {
+			add(r.namespace, r.size)
+		}
+	}
+	delete(m.reserved, name)
 	if most := m.config.NamespaceQuota; most > 0 && own+size > most {
-		return errkind.New(errkind.NoSpace, "the copies of namespace %s would take %d bytes of node %s, and its quota is %d", d.Namespace, own+size, m.config.Node, most), d.Namespace
+		why := errkind.New(errkind.NoSpace, "the copies of namespace %s would take %d bytes of node %s, and its quota is %d", d.Namespace, own+size, m.config.Node, most)
+		return lack{why, d.Namespace, own + size - most}
 	}
 	if most := m.config.NodeQuota; most > 0 && all+size > most {
-		return errkind.New(errkind.NoSpace, "the copies of all data sets would take %d bytes of node %s, and the quota is %d", all+size, m.config.Node, most), ""
+		why := errkind.New(errkind.NoSpace, "the copies of all data sets would take %d bytes of node %s, and the quota is %d", all+size, m.config.Node, most)
+		return lack{why, "", all + size - most}
 	}
-	return nil, ""
+	m.reserved[name] = reservation{d.Namespace, size}
+	return lack{}
 }
 
-// removeOldest removes the copy without pods that was not used for the longest time. It reports
-// whether there was one.
-func (m *Manager) removeOldest(ctx context.Context, namespace string) (bool, error) {
+// unreserve ends the reservation of a volume. If the volume was created, its hold counts instead.
+func (m *Manager) unreserve(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.reserved, name)
+}
+
+// remover removes a copy, and reports whether it is gone.
+type remover func(ctx context.Context, h *hold, why string) (bool, error)
+
+// removeOldest removes the copy without pods that was not used for the longest time, of those that
+// may go. It reports whether there was one.
+func (m *Manager) removeOldest(ctx context.Context, may func(*hold) bool, remove remover) (bool, error) {
 	tried := map[*hold]bool{}
 	for {
 		var oldest *hold
 		m.mu.Lock()
 		for _, h := range m.holds {
-			ok := !tried[h] && h.uses == 0 && !h.removing && (namespace == "" || h.Namespace == namespace)
-			if ok && (oldest == nil || h.used.Before(oldest.used)) {
+			if !tried[h] && h.idle() && may(h) && (oldest == nil || h.used.Before(oldest.used)) {
 				oldest = h
 			}
 		}
@@ -87,10 +158,36 @@ func (m *Manager) removeOldest(ctx context.Context, namespace string) (bool, err
 			return false, nil
 		}
 		tried[oldest] = true
-		if gone, err := m.remove(ctx, oldest, "another volume needs its memory"); gone || err != nil {
+		if gone, err := remove(ctx, oldest, "another volume needs its memory"); gone || err != nil {
 			return gone, err
 		}
 	}
+}
+
+// removeAside removes a copy like remove, but waits only for a while. The wipe of a large volume
+// may take minutes, and a look has more to do. A removal that continues counts as done.
+func (m *Manager) removeAside(ctx context.Context, h *hold, why string) (bool, error) {
+	type result struct {
+		gone bool
+		err  error
+	}
+	done := make(chan result, 1)
+	m.running.Add(1)
+	go func() {
+		defer m.running.Done()
+		gone, err := m.remove(ctx, h, why)
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "A copy of a data set cannot be removed", "volume", h.volume.Name)
+		}
+		done <- result{gone, err}
+	}()
+	select {
+	case r := <-done:
+		return r.gone, r.err
+	case <-time.After(removeWait):
+	case <-ctx.Done():
+	}
+	return true, nil
 }
 
 // remove removes a copy, unless a pod or a call has it.
@@ -148,8 +245,8 @@ func (m *Manager) lost(ctx context.Context, h *hold) {
 	}
 }
 
-// adopt finds the copies of an earlier driver. A copy without a record was interrupted before it
-// got one; it has nothing to keep.
+// adopt finds the copies of an earlier driver. A copy that cannot be read now is kept, and counts
+// for the quota of the node; adoptLeft tries it again.
 func (m *Manager) adopt(ctx context.Context) error {
 	m.mu.Lock()
 	done := m.adopted
@@ -165,9 +262,10 @@ func (m *Manager) adopt(ctx context.Context) error {
 		if !pool.IsDataset(v.Name) {
 			continue
 		}
-		if err := m.adoptOne(ctx, v); err != nil {
-			klog.FromContext(ctx).Error(err, "A copy of a data set cannot be used; the driver keeps it", "volume", v.Name)
-		}
+		m.adoptOrKeep(ctx, v)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err() // the volumes that were left have not been tried
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -175,6 +273,38 @@ func (m *Manager) adopt(ctx context.Context) error {
 	return nil
 }
 
+// adoptLeft tries the copies again that could not be read.
+func (m *Manager) adoptLeft(ctx context.Context) {
+	m.mu.Lock()
+	left := slices.Collect(maps.Keys(m.unread))
+	m.mu.Unlock()
+	for _, name := range left {
+		v, err := m.zone.Get(ctx, name)
+		switch {
+		case err == nil:
+			m.adoptOrKeep(ctx, v)
+		case errkind.Is(err, errkind.NotFound):
+			m.mu.Lock()
+			delete(m.unread, name)
+			m.mu.Unlock()
+		}
+	}
+}
+
+func (m *Manager) adoptOrKeep(ctx context.Context, v pool.Volume) {
+	err := m.adoptOne(ctx, v)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil {
+		delete(m.unread, v.Name)
+		return
+	}
+	m.unread[v.Name] = v
+	klog.FromContext(ctx).Error(err, "A copy of a data set cannot be read; the driver keeps it, and tries again", "volume", v.Name)
+}
+
+// adoptOne reads the record of a copy. A copy without a record was interrupted before it got one;
+// it has nothing to keep.
 func (m *Manager) adoptOne(ctx context.Context, v pool.Volume) error {
 	v, err := m.usable(ctx, v)
 	if err != nil {

@@ -46,6 +46,7 @@ func (m *Manager) Look(ctx context.Context) error {
 	if err := m.adopt(ctx); err != nil {
 		return err
 	}
+	m.adoptLeft(ctx)
 	failed := []error{m.lookAtCopies(ctx)}
 	all, err := m.cluster.Datasets(ctx)
 	if err != nil {
@@ -154,7 +155,7 @@ func (m *Manager) removeOld(ctx context.Context, by map[string]*v1alpha1.Stargat
 		if why == "" {
 			continue
 		}
-		if _, err := m.remove(ctx, h, why); err != nil {
+		if _, err := m.removeAside(ctx, h, why); err != nil {
 			failed = append(failed, err)
 		}
 	}
@@ -164,6 +165,7 @@ func (m *Manager) removeOld(ctx context.Context, by map[string]*v1alpha1.Stargat
 func (m *Manager) whyRemove(h *hold, d *v1alpha1.StargateDataset) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	h.ahead = d != nil && d.Spec.Fill == v1alpha1.Ahead
 	filling := m.fills[h.UID] != nil && !h.Complete
 	switch {
 	case d == nil:
@@ -182,13 +184,14 @@ func (m *Manager) whyRemove(h *hold, d *v1alpha1.StargateDataset) string {
 	return ""
 }
 
-// relieve removes one copy without pods if the zone has little room for other volumes.
+// relieve removes one copy without pods if the zone has little room for other volumes. A copy ahead
+// of pods stays, because the next look would fill it again.
 func (m *Manager) relieve(ctx context.Context) error {
 	s, err := m.zone.Status(ctx)
 	if err != nil || s.Largest > s.Size/pressure {
 		return err
 	}
-	_, err = m.removeOldest(ctx, "")
+	_, err = m.removeOldest(ctx, func(h *hold) bool { return !h.ahead }, m.removeAside)
 	return err
 }
 

@@ -129,11 +129,16 @@ type shelf struct {
 	mu  sync.Mutex
 	at  map[string]string // volumes by the paths of their mounts
 	ro  map[string]bool   // read-only mounts
+	bad int               // so many next calls of Stage fail
 }
 
 func (s *shelf) Stage(_ context.Context, v pool.Volume, path string, _ publish.Options) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.bad > 0 {
+		s.bad--
+		return errors.New("the device is busy")
+	}
 	s.at[path] = v.Name
 	return os.MkdirAll(filepath.Join(s.dir, v.Name), 0o755)
 }

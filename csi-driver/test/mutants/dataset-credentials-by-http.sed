@@ -3,4 +3,4 @@
 # Credentials are sent without TLS.
 # file: csi-driver/internal/dataset/source/http.go
 # test: internal/dataset/source/TestCredentials
-s/return u\.Scheme != "https"/return u.Scheme == ""/
+s/if u\.Scheme != "https"/if u.Scheme == ""/

@@ -3,4 +3,4 @@
 # A data set reaches the services of the node.
 # file: csi-driver/internal/dataset/source/client.go
 # test: internal/dataset/source/TestHosts
-s/if local(address) {/if address == "" {/
+s/if a\.local(address) {/if address == "" {/

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -546,5 +547,28 @@ func TestProgress(t *testing.T) {
 	}
 	if !strings.Contains(s.String(), "50 % of 1000 bytes") {
 		t.Error(s.String())
+	}
+}
+
+// A file that the volume cannot have does not take the driver's own memory.
+func TestSizeWithoutRoom(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := root.Mkdir(stateDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	p, err := openPart(root, File{Name: "f", Size: 1 << 50}, 0, Chunk)
+	runtime.ReadMemStats(&after)
+	if err == nil {
+		p.close()
+		t.Skip("this file system has room for a file of 1 PiB")
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
+		t.Errorf("the driver has taken %d bytes", took)
 	}
 }

@@ -40,7 +40,7 @@ func openPart(root *os.Root, f File, index int, chunk int64) (*part, error) {
 	if f.Whole {
 		chunk = max(f.Size, 1)
 	}
-	p := &part{of: f, index: index, chunk: chunk, have: make([]bool, (f.Size+chunk-1)/chunk)}
+	p := &part{of: f, index: index, chunk: chunk}
 	p.more = sync.NewCond(&p.mu)
 	data, ranges := partNames(index)
 	var err error
@@ -58,22 +58,31 @@ func openPart(root *os.Root, f File, index int, chunk int64) (*part, error) {
 	return p, nil
 }
 
-// load reads the map, and allocates the file's memory. So a full volume shows at once, and the
-// memory is contiguous.
+// load allocates the file's memory, and reads the map. So a full volume shows at once, and the
+// memory is contiguous. The map takes memory of the driver only if the volume has room for it all.
 func (p *part) load() error {
-	had := make([]byte, len(p.have))
-	n, err := p.ranges.ReadAt(had, 0)
+	if err := p.allocate(); err != nil {
+		return err
+	}
+	n := (p.of.Size + p.chunk - 1) / p.chunk
+	p.have = make([]bool, n)
+	had := make([]byte, n)
+	got, err := p.ranges.ReadAt(had, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	for i := range n {
+	for i := range got {
 		p.have[i] = had[i] == 1
 		p.resumed = p.resumed || p.have[i]
 	}
+	return nil
+}
+
+func (p *part) allocate() error {
 	if p.of.Size == 0 {
 		return nil
 	}
-	err = unix.Fallocate(int(p.data.Fd()), 0, 0, p.of.Size)
+	err := unix.Fallocate(int(p.data.Fd()), 0, 0, p.of.Size)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		err = p.data.Truncate(p.of.Size)
 	}

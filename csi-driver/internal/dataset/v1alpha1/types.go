@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/pool"
 )
 
 // Names of the API.
@@ -139,6 +140,9 @@ func (d *StargateDataset) Bytes() (int64, error) {
 	q, err := resource.ParseQuantity(d.Spec.Size)
 	if err != nil || q.Sign() <= 0 || q.CmpInt64(q.Value()) != 0 {
 		return 0, errkind.New(errkind.Invalid, "data set %s/%s: size %q must be a number of bytes, like 30Gi", d.Namespace, d.Name, d.Spec.Size)
+	}
+	if q.Value() > pool.MaxVolume {
+		return 0, errkind.New(errkind.Invalid, "data set %s/%s: size %q must be at most 64Ti", d.Namespace, d.Name, d.Spec.Size)
 	}
 	return q.Value(), nil
 }
