@@ -33,7 +33,7 @@ func (c *catalog) change(name string, how func(d *v1alpha1.StargateDataset)) {
 	c.objects[name] = &d
 }
 
-// A copy that the next driver cannot read at first is not filled again, and its pods keep its files.
+// A copy that the next driver cannot read at first is not filled again. Its pods keep their files.
 func TestUnreadCopy(t *testing.T) {
 	w := newWorld(t, pool.Gigabyte)
 	const n = 3 << 20
