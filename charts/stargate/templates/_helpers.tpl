@@ -303,6 +303,13 @@ internal/app/config.go has the same checks.
 {{- else if and (eq .Values.zone.kind "file") (eq (include "stargate.mount" .) "none") -}}
 {{- fail "datasets.enabled is true, and mount is none: the driver could not fill volumes. Set mount to fuse or auto" -}}
 {{- end -}}
+{{- $had := dict -}}
+{{- range .Values.datasets.secrets -}}
+{{- if hasKey $had .namespace -}}
+{{- fail (printf "datasets.secrets has namespace %s twice: put all its names into one entry" .namespace) -}}
+{{- end -}}
+{{- $_ := set $had .namespace true -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

@@ -150,6 +150,10 @@ func TestDatasetObjects(t *testing.T) {
 		{"an artifact without a tag", spec("source: {oci: {reference: 'r.example/m'}}"), "reference"},
 		{"a refresh of a digest", spec("source: {oci: {reference: 'r.example/m@sha256:" + sum + "'}}, refreshEvery: 24h"), "refreshEvery is for sources"},
 		{"a refresh of given files", spec("source: {http: {files: [{" + file + ", sha256: '" + sum + "'}]}}, refreshEvery: 24h"), "refreshEvery is for sources"},
+		{"the largest size", spec("size: 64Ti, source: {http: {list: 'https://models.example/m/S'}}"), ""},
+		{"a size in bytes", spec("size: '70368744177664', source: {http: {list: 'https://models.example/m/S'}}"), ""},
+		{"a size that no node has", spec("size: '9200000000000000000', source: {http: {list: 'https://models.example/m/S'}}"), "size"},
+		{"a size beyond 64 bits", spec("size: 9223372036854775807Ki, source: {http: {list: 'https://models.example/m/S'}}"), "size"},
 		{"a size that is no number", spec("size: all, source: {http: {list: 'https://models.example/m/S'}}"), "size"},
 		{"an unknown way to fill", spec("fill: Sometimes, source: {http: {list: 'https://models.example/m/S'}}"), "fill"},
 		{"no size", "{spec: {source: {http: {list: 'https://models.example/m/S'}}}}", "size"},
@@ -188,8 +192,23 @@ func TestDatasetsRefused(t *testing.T) {
 		"datasets.nodeQuota":   {"datasets.nodeQuota=1Mi"},
 		"namespace":            {"datasets.secrets[0].names[0]=hub"},
 		"hosts":                {"datasets.hosts[0]=https://models.example"},
+		"pattern":              {"datasets.hosts[0]=models.example:5000"},
+		"namespace models twice": {"datasets.enabled=true", "datasets.secrets[0].namespace=models", "datasets.secrets[0].names[0]=hub",
+			"datasets.secrets[1].namespace=models", "datasets.secrets[1].names[0]=store"},
 	} {
 		_, err := template(set(values...))
 		check(t, err != nil && strings.Contains(err.Error(), words), "%q: %v", values, err)
+	}
+}
+
+// TestDatasetsOfAnOlderRelease checks an upgrade with the values of an older chart, which lacks
+// some.
+func TestDatasetsOfAnOlderRelease(t *testing.T) {
+	text, err := template(set("datasets.enabled=true", "datasets.grace=null", "datasets.ports=null", "datasets.secrets=null", "apiServerPorts={6443}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{"--dataset-grace=10m\n", "{protocol: TCP, port: 443}"} {
+		check(t, strings.Contains(text, words), "the chart lacks %q", words)
 	}
 }
