@@ -88,7 +88,7 @@ def suite_vm():
 
 
 @suite("vm-atomic", "native", "tests", takes="20 min",
-       about="the scenarios with `# atomic:`, on a volume mounted with data=atomic")
+       about="scenarios with `# atomic:`, mounted with data=atomic")
 def suite_vm_atomic():
     for path, _, keys in scenarios():
         if "atomic" not in keys:
