@@ -54,7 +54,7 @@ parts := tools lib csi csi-tests kubectl module kvm-modules tune vsched test-pro
 build: $(call chosen,build,PART,$(parts),tools lib) ## tools and libstargate (PART=: other parts)
 installs := tools kubectl module tune vsched
 install: $(patsubst %,install-%,$(call chosen,install,PART,$(installs),tools)) ## \
-	install tools, man pages, libstargate (PART=module: by DKMS; also kubectl, tune, vsched)
+	install tools, man pages, libstargate (PART=module by DKMS, kubectl, tune, vsched)
 
 demo: ## a host and two VMs share one volume; one VM is killed
 	@mk/tools/deps native
