@@ -79,12 +79,17 @@ type Config struct {
 	// Period is the time between two looks of Run. First and Last limit the time between a
 	// failed try and the next. Tests set them.
 	Period, First, Last time.Duration
+	// Turn is the time after which a fill lets others go first that wait.
+	Turn time.Duration
 }
 
 // Limits.
 const (
 	fillsAtOnce = 4 // and one of each namespace
 	planLimit   = 5 * time.Minute
+	// A range of 16 MiB that is interrupted begins anew. So a turn is long enough for a range
+	// from a slow source (9 KiB/s).
+	turn        = 30 * time.Minute
 	removeLimit = time.Hour
 	period      = 30 * time.Second
 	tellEvery   = 5 * time.Second
@@ -173,9 +178,12 @@ func New(config Config, z Zone, show Shower, of Cluster) *Manager {
 	if config.Period == 0 {
 		config.Period = period
 	}
+	if config.Turn == 0 {
+		config.Turn = turn
+	}
 	ctx, stop := context.WithCancel(stargatectl.Changing(context.Background()))
 	return &Manager{
-		config: config, zone: z, show: show, cluster: of, slots: newSlots(), ctx: ctx, stop: stop,
+		config: config, zone: z, show: show, cluster: of, slots: newSlots(config.Turn), ctx: ctx, stop: stop,
 		unread: map[string]pool.Volume{}, reserved: map[string]reservation{}, holds: map[string]*hold{},
 		fills: map[string]*filling{}, told: map[string]told{}, counts: map[key]*counts{},
 	}

@@ -403,6 +403,42 @@ func TestTurns(t *testing.T) {
 	w.soon("the last one", func() bool { return w.pod("last", "a", "slow3") == nil })
 }
 
+// Slow sources of several namespaces do not keep all turns: others go first after a while.
+func TestTurnsOfSlowSources(t *testing.T) {
+	w := newWorld(t, pool.Gigabyte)
+	w.config.Wait, w.config.Turn = 50*time.Millisecond, 100*time.Millisecond
+	w.start()
+	slow := make(chan struct{}) // nobody closes it
+	w.server.set(func(s *server) { s.slow = slow })
+	for i := range fillsAtOnce {
+		in := fmt.Sprint("slow", i)
+		w.add(in, "model", 1000)
+		w.soon(in, func() bool {
+			err := w.pod(in, in, "model")
+			return err != nil && strings.Contains(err.Error(), "0 % of 1000 bytes")
+		})
+	}
+	w.server.set(func(s *server) { s.slow = nil })
+	w.add("b", "quick", 1000)
+	w.soon("another namespace's", func() bool { return w.pod("quick", "b", "quick") == nil })
+	w.soon("the one that has given up its turn", func() bool { return len(w.copiesDone()) >= 2 })
+	for _, s := range w.States() {
+		if s.Failures != 0 {
+			t.Errorf("state: %+v", s)
+		}
+	}
+}
+
+// copiesDone returns the states of the copies that are complete.
+func (w *world) copiesDone() (done []State) {
+	for _, s := range w.States() {
+		if s.Phase == v1alpha1.Ready {
+			done = append(done, s)
+		}
+	}
+	return done
+}
+
 // A list of the API server may be older than a data set. The node then keeps the copy.
 func TestOldList(t *testing.T) {
 	w := newWorld(t, pool.Gigabyte)

@@ -4,6 +4,7 @@ package dataset
 
 import (
 	"context"
+	"errors"
 	"os"
 	"sync"
 	"time"
@@ -100,6 +101,13 @@ func (f *filling) start() {
 	f.begun = true
 }
 
+// pause notes that the fill waits for its next turn.
+func (f *filling) pause() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err, f.begun = nil, false
+}
+
 // state returns the phase, and a sentence about it.
 func (f *filling) state() (phase, words string, s fill.State) {
 	f.mu.Lock()
@@ -138,6 +146,10 @@ func (m *Manager) fillUntil(ctx context.Context, d *v1alpha1.StargateDataset, f 
 		if err == nil || ctx.Err() != nil {
 			return
 		}
+		if errors.Is(err, errTurn) {
+			f.pause()
+			continue
+		}
 		m.count(f.key, func(c *counts) { c.failures++ })
 		f.fail(err, time.Now().Add(gap))
 		klog.FromContext(ctx).Info("A data set cannot be filled", "namespace", d.Namespace, "dataset", d.Name, "reason", err.Error(), "again", gap)
@@ -167,12 +179,19 @@ func (m *Manager) fillUntil(ctx context.Context, d *v1alpha1.StargateDataset, f 
 }
 
 // try makes one try.
-func (m *Manager) try(ctx context.Context, d *v1alpha1.StargateDataset, f *filling) error {
+func (m *Manager) try(ctx context.Context, d *v1alpha1.StargateDataset, f *filling) (err error) {
 	end, err := m.slots.take(ctx, d.Namespace)
 	if err != nil {
 		return err
 	}
 	defer end()
+	ctx, stop := m.slots.within(ctx)
+	defer stop()
+	defer func() {
+		if err != nil && errors.Is(context.Cause(ctx), errTurn) {
+			err = errTurn
+		}
+	}()
 	src, plan, err := m.plan(ctx, d)
 	if err != nil {
 		return err

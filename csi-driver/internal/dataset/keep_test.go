@@ -118,6 +118,21 @@ func TestRepeatedCall(t *testing.T) {
 	}
 }
 
+// A data set that was deleted and made again has one state, while a pod has the former copy.
+func TestStatesOfAName(t *testing.T) {
+	w := newWorld(t, pool.Gigabyte)
+	w.add("a", "model", 1000)
+	w.runs("1", "a", "model")
+	w.catalog.change("a/model", func(d *v1alpha1.StargateDataset) { d.UID = "uid-again" })
+	w.runs("2", "a", "model")
+	if got := w.copies(); got != 2 {
+		t.Errorf("%d copies", got)
+	}
+	if states := w.States(); len(states) != 1 || states[0].Phase != v1alpha1.Ready {
+		t.Errorf("states: %+v", states)
+	}
+}
+
 // A look does not fill a copy ahead of pods, remove it for others, and fill it again.
 func TestAheadUnderPressure(t *testing.T) {
 	w := newWorld(t, 200*mib)

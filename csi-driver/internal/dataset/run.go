@@ -282,10 +282,22 @@ type State struct {
 
 // States returns the states of all data sets with which this node has to do.
 func (m *Manager) States() []State {
-	var all []State
+	// A pod may have a copy of a data set that was deleted and made again. A metric has one
+	// value for both, which is that of a complete copy.
+	by := map[key]*v1alpha1.NodeStatus{}
 	for uid, of := range m.known() {
+		n := m.statusOf(uid, "")
+		if of.name == "" {
+			continue // the copy has no record
+		}
+		if had := by[of]; had == nil || n != nil && n.Phase == v1alpha1.Ready && had.Phase != v1alpha1.Ready {
+			by[of] = n
+		}
+	}
+	var all []State
+	for of, n := range by {
 		s := State{Namespace: of.namespace, Name: of.name}
-		if n := m.statusOf(uid, ""); n != nil {
+		if n != nil {
 			s.NodeStatus = *n
 		}
 		m.mu.Lock()
