@@ -269,6 +269,14 @@ func TestQuotas(t *testing.T) {
 	wants(t, "a second one", w.pod("2", "a", "two"), errkind.NoSpace, "its quota is 20971520")
 	w.runs("3", "b", "three")
 	wants(t, "a third one", w.pod("4", "c", "four"), errkind.NoSpace, "the quota is 37748736")
+	w.catalog.mu.Lock()
+	delete(w.catalog.objects, "c/four") // it would take the room of the first one, too
+	w.catalog.mu.Unlock()
+	w.soon("nobody wants the third one", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.fills["uid-c-four"] == nil
+	})
 	w.ends("1")
 	w.soon("room", func() bool { return w.pod("2", "a", "two") == nil })
 	if got := w.copies(); got != 2 {
