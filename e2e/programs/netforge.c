@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * netforge VOLUME RING MS KIND: forges a ring of the network while systems use it, as a hostile
- * member can. Kinds: `data`: the bytes of records; `words`: positions and flags. Each store goes to
- * a random place with a random value, or with a value near the old one.
+ * member can. Kinds: `frames`: what the sender says about a packet, and the packet's headers;
+ * `heads`: the heads of records; `words`: positions and flags. Each store has a random value, or a
+ * value near the old one. The first two kinds store only into records that were just sent, because
+ * the receiver never reads other bytes.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,14 +46,49 @@ static void forge_word(volatile uint64_t *page)
 	*at = any() & 1 ? any() : *at + (any() & 0xffff) - 0x8000;
 }
 
-static void forge_data(volatile unsigned char *data, uint64_t size)
+static uint64_t tail_of(const volatile uint64_t *page)
 {
-	uint64_t at = any() % (size / 16) * 16;
+	return page[SG_RING_WORD(SG_RING_TAIL)] & SG_SEMW_COUNT;
+}
 
-	if (any() & 1)		/* the length in the head of a record */
-		*(volatile uint32_t *)(data + at) = (uint32_t)any() >> (any() & 31);
-	else
-		data[at + any() % 16] = (unsigned char)any();
+/* Waits for the next record. Returns its byte in the ring, or -1 after the end. */
+static int64_t next_record(const volatile uint64_t *page, uint64_t size, uint64_t end)
+{
+	uint64_t pos = tail_of(page);
+
+	while (tail_of(page) == pos) {
+		if (now_ms() >= end)
+			return -1;
+		sched_yield();
+	}
+	return (int64_t)(pos * SG_RING_GRAIN % size);
+}
+
+/* Forges the first bytes of a record: @from to @to, the record's head included. */
+static bool forge_record(volatile uint64_t *page, uint64_t size, uint64_t end, unsigned int from,
+			 unsigned int to)
+{
+	volatile unsigned char *data = (volatile unsigned char *)page + 4096;
+	int64_t at = next_record(page, size, end);
+
+	if (at < 0)
+		return false;
+	data[((uint64_t)at + from + any() % (to - from)) % size] = (unsigned char)any();
+	return true;
+}
+
+#define HEAD	sizeof(struct sg_ring_record)
+#define FRAME	16u	/* struct sgn_frame, kernel/net/wire.h */
+
+/* One store. False: the time is over. */
+static bool forge(volatile uint64_t *page, uint64_t size, uint64_t end, const char *kind)
+{
+	if (!strcmp(kind, "frames"))
+		return forge_record(page, size, end, HEAD, HEAD + FRAME + 20);
+	if (!strcmp(kind, "heads"))
+		return forge_record(page, size, end, 0, HEAD);
+	forge_word(page);
+	return true;
 }
 
 int main(int argc, char **argv)
@@ -79,10 +118,8 @@ int main(int argc, char **argv)
 	}
 	end = now_ms() + strtoull(argv[3], NULL, 0);
 	for (n = 0; now_ms() < end; n++) {
-		if (!strcmp(argv[4], "words"))
-			forge_word((uint64_t *)at);
-		else
-			forge_data(at + 4096, st.initial);
+		if (!forge((uint64_t *)at, st.initial, end, argv[4]))
+			break;
 		if (n % 64 == 0)
 			usleep(100);
 	}
