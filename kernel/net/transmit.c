@@ -36,6 +36,13 @@ netdev_features_t sgn_features_check(struct sk_buff *skb, struct net_device *dev
 	return features;
 }
 
+/* A packet without a second segment, which programs of BPF can make, is a packet like others. */
+static bool sgn_is_divided(const struct sk_buff *skb)
+{
+	return skb_is_gso(skb) &&
+	       skb_transport_offset(skb) + tcp_hdrlen(skb) + skb_shinfo(skb)->gso_size < skb->len;
+}
+
 /* -EINVAL: the receiver would refuse the packet. */
 static int sgn_describe(struct sk_buff *skb, struct sgn_frame *f)
 {
@@ -53,7 +60,7 @@ static int sgn_describe(struct sk_buff *skb, struct sgn_frame *f)
 	} else if (skb->ip_summed == CHECKSUM_UNNECESSARY) {
 		f->flags = SGN_CSUM_VALID;
 	}
-	if (!skb_is_gso(skb))
+	if (!sgn_is_divided(skb))
 		return 0;
 	f->gso = info->gso_type & SKB_GSO_TCPV6 ? SGN_GSO_TCP6 : SGN_GSO_TCP4;
 	f->gso_size = info->gso_size;

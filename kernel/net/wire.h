@@ -135,8 +135,8 @@ static inline enum sgn_fault sgn_ip_check(const u8 *ip, u32 head, u32 len, struc
 #define SGN_TCP_CSUM	16	/* offset of TCP's checksum */
 
 /*
- * Checks a packet that is to be divided into segments: TCP right behind the IP header, and at least
- * a byte of payload.
+ * Checks a packet that is to be divided into segments: TCP right behind the IP header, and more
+ * payload than one segment has. So the segment size is never GSO_BY_FRAGS of the kernel, either.
  */
 static inline enum sgn_fault sgn_gso_check(const struct sgn_frame *f, const u8 *ip, u32 head,
 					   u32 len, const struct sgn_ip *i)
@@ -151,7 +151,9 @@ static inline enum sgn_fault sgn_gso_check(const struct sgn_frame *f, const u8 *
 	    f->csum_offset != SGN_TCP_CSUM || i->l4 + 20u > head)
 		return SGN_BAD_GSO;
 	tcp = (ip[i->l4 + 12] >> 4) * 4u;
-	return tcp < 20 || i->l4 + tcp > head || i->l4 + tcp >= len ? SGN_BAD_GSO : SGN_FINE;
+	if (tcp < 20 || i->l4 + tcp > head || i->l4 + tcp + f->gso_size >= len)
+		return SGN_BAD_GSO;
+	return SGN_FINE;
 }
 
 /*

@@ -160,7 +160,7 @@ static void seeds_of_rings(void)
 	}
 }
 
-#define PACKET	64u
+#define PACKET	96u
 
 /* Makes a seed for net_fuzz.c: a record of the network. */
 static void seed_of_record(const char *name, const void *payload, size_t len)

@@ -30,7 +30,7 @@ static void packet(const u8 *data, u32 len)
 		if (f.flags & SGN_NEEDS_CSUM)
 			CHECK(f.csum_start >= out.l4 && f.csum_start + f.csum_offset + 2u <= head);
 		if (f.gso != SGN_GSO_NONE)
-			CHECK(f.gso_size >= SGN_SEGMENT_MIN && out.l4 + 20u < rest &&
+			CHECK(f.gso_size >= SGN_SEGMENT_MIN && out.l4 + 20u + f.gso_size < rest &&
 			      f.flags & SGN_NEEDS_CSUM);
 		else
 			CHECK(!f.gso_size);

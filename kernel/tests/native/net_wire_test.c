@@ -69,6 +69,9 @@ static void frames(void)
 	REFUSED(whole_tcp4, frame.gso = SGN_GSO_NONE, SGN_BAD_GSO);
 	REFUSED(whole_tcp4, frame.gso_size = 0, SGN_BAD_GSO);
 	REFUSED(whole_tcp4, frame.gso_size = SGN_SEGMENT_MIN - 1, SGN_BAD_GSO);
+	REFUSED(whole_tcp4, frame.gso_size = LEN - 40 - 1, SGN_FINE);
+	REFUSED(whole_tcp4, frame.gso_size = LEN - 40, SGN_BAD_GSO);
+	REFUSED(whole_tcp4, frame.gso_size = 0xffff, SGN_BAD_GSO);
 	REFUSED(whole_tcp4, frame.flags = 0; frame.csum_start = frame.csum_offset = 0, SGN_BAD_GSO);
 	whole_tcp4();
 	CHECK_EQ(sgn_frame_check(&frame, packet, 0, 0, &ip), SGN_BAD_IP);
