@@ -6,6 +6,7 @@
  */
 #include <linux/export.h>
 #include <linux/mm.h>
+#include <linux/mount.h>
 #include <linux/namei.h>
 #include <linux/path.h>
 #include <linux/rculist.h>
@@ -18,6 +19,7 @@
  * @node: in sgfs.uses; @ended: completed by its end.
  * @self: the owner of the locks of all rings into which the module sends.
  * @permit: the object of stargate_permit(); @permitted: it is open.
+ * @leaves: stargate_volume_leave() was called.
  */
 struct stargate_volume {
 	struct sgfs *fs;
@@ -26,7 +28,7 @@ struct stargate_volume {
 	struct list_head node;
 	struct completion ended;
 	refcount_t refs;
-	bool owns, permitted;
+	bool owns, permitted, leaves;
 	struct sg_sem_caller self;
 	struct sg_sem permit;
 };
@@ -40,20 +42,39 @@ static DEFINE_MUTEX(sgfs_uses_lock);	/* of sgfs.uses of all mounts */
 
 /* --- use of a volume -------------------------------------------------------------------------- */
 
+/*
+ * Two uses for one service would have rings of the same names, so the second one would receive what
+ * is meant for the first one.
+ */
+static bool sgfs_is_used(const struct sgfs *fs, const struct stargate_volume_ops *ops)
+{
+	const struct stargate_volume *v;
+
+	list_for_each_entry(v, &fs->uses, node)
+		if (v->ops == ops && !v->leaves)
+			return true;
+	return false;
+}
+
 static int sgfs_use(const struct path *path, struct stargate_volume *v)
 {
 	struct super_block *sb = path->dentry->d_sb;
+	int err = 0;
 
 	if (sb->s_type->owner != THIS_MODULE)
 		return -ENODEV;
-	if (!SGFS(sb)->joined)
+	/* rings take space, so a bind mount without the right to write gives no right to rings */
+	if (!SGFS(sb)->joined || __mnt_is_readonly(path->mnt))
 		return -EROFS;
 	v->fs = SGFS(sb);
 	/* the path keeps the mount until this use is in the list */
 	mutex_lock(&sgfs_uses_lock);
-	list_add_rcu(&v->node, &v->fs->uses);
+	if (sgfs_is_used(v->fs, v->ops))
+		err = -EBUSY;
+	else
+		list_add_rcu(&v->node, &v->fs->uses);
 	mutex_unlock(&sgfs_uses_lock);
-	return 0;
+	return err;
 }
 
 struct stargate_volume *stargate_volume_use(const char *path,
@@ -86,6 +107,14 @@ static void sgfs_use_put(struct stargate_volume *v)
 	if (refcount_dec_and_test(&v->refs))
 		kfree(v);
 }
+
+void stargate_volume_leave(struct stargate_volume *v)
+{
+	mutex_lock(&sgfs_uses_lock);
+	v->leaves = true;
+	mutex_unlock(&sgfs_uses_lock);
+}
+SGFS_EXPORT(stargate_volume_leave);
 
 void stargate_volume_end(struct stargate_volume *v)
 {

@@ -44,10 +44,18 @@ struct stargate_ring {
 
 /**
  * stargate_volume_use() - begin to use the volume that is mounted at @path
- * Return: -ENODEV: the path is in no StargateFS. -EROFS: this system is no member of the volume.
+ * A volume has one use for each @ops.
+ *
+ * Return: -ENODEV: the path is in no StargateFS. -EROFS: this system is no member of the volume, or
+ * the mount at @path is read-only. -EBUSY: there is such a use.
  */
 struct stargate_volume *stargate_volume_use(const char *path,
 					    const struct stargate_volume_ops *ops, void *ctx);
+/*
+ * Permits another use with the same operations. The caller makes no ring any more, and calls
+ * stargate_volume_end() soon.
+ */
+void stargate_volume_leave(struct stargate_volume *v);
 /* The caller has closed all rings, and the object of stargate_permit(). */
 void stargate_volume_end(struct stargate_volume *v);
 

@@ -64,6 +64,7 @@ static void sgn_uninit(struct net_device *dev)
 	unsigned int i;
 
 	RCU_INIT_POINTER(net->dev, NULL);
+	stargate_volume_leave(net->volume);
 	for (i = 0; i < net->nqueues; i++)
 		netif_napi_del(&net->queue[i].napi);
 }

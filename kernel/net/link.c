@@ -129,6 +129,9 @@ static int sgn_use_volume(struct sgn *net, struct netlink_ext_ack *extack)
 	case -EROFS:
 		NL_SET_ERR_MSG(extack, "the volume is mounted read-only, so it has no rings");
 		return err;
+	case -EBUSY:
+		NL_SET_ERR_MSG(extack, "this system already has a network on that volume");
+		return err;
 	default:
 		NL_SET_ERR_MSG(extack, "the mount point of the volume cannot be opened");
 		return err;
@@ -161,18 +164,35 @@ static struct sgn *sgn_alloc(struct nlattr *data[])
 	return net;
 }
 
+/*
+ * The device uses a volume of the whole system, so rights in a namespace do not suffice. A
+ * container may have CAP_NET_ADMIN of the system, and a program may write to the socket of another
+ * one.
+ */
+static bool sgn_may_use_volumes(const struct net_device *dev)
+{
+	return capable(CAP_NET_ADMIN) && capable(CAP_SYS_ADMIN) &&
+	       dev_net(dev)->user_ns == &init_user_ns;
+}
+
 int sgn_newlink_common(struct net_device *dev, struct nlattr *data[],
 		       struct netlink_ext_ack *extack)
 {
 	struct sgn *net;
 	int err;
 
-	/* the device uses a volume of the whole system, so rights in a namespace do not suffice */
-	if (!capable(CAP_NET_ADMIN))
+	if (!sgn_may_use_volumes(dev)) {
+		NL_SET_ERR_MSG(extack, "only root of the system may make a network on a volume");
 		return -EPERM;
+	}
 	net = sgn_alloc(data);
 	if (!net)
 		return -ENOMEM;
+	if (net->nqueues > min(dev->num_tx_queues, dev->num_rx_queues)) {
+		NL_SET_ERR_MSG(extack, "the device has not so many queues");
+		sgn_free(net);
+		return -EINVAL;
+	}
 	err = sgn_use_volume(net, extack);
 	if (err) {
 		sgn_free(net);
@@ -182,6 +202,9 @@ int sgn_newlink_common(struct net_device *dev, struct nlattr *data[],
 	rcu_assign_pointer(net->dev, dev);
 	err = register_netdevice(dev);
 	if (err) {
+		/* the caller frees the device now, perhaps without a call of ->ndo_uninit() */
+		RCU_INIT_POINTER(net->dev, NULL);
+		stargate_volume_leave(net->volume);
 		queue_work(sgn_wq, &net->end);
 		return err;
 	}
