@@ -35,14 +35,12 @@ static int sgn_open(struct net_device *dev)
 static int sgn_stop(struct net_device *dev)
 {
 	struct sgn *net = sgn_of(dev);
-	unsigned int i;
 
 	WRITE_ONCE(net->up, false);
 	/* the kernel removes all routes through a device that goes down */
 	WRITE_ONCE(net->flushed, true);
 	netif_tx_stop_all_queues(dev);
-	for (i = 0; i < net->nqueues; i++)
-		sgn_queue_stop(&net->queue[i]);
+	sgn_queues_stop(net);
 	sgn_control_now(net);
 	return 0;
 }
@@ -51,11 +49,13 @@ static int sgn_init(struct net_device *dev)
 {
 	struct sgn *net = sgn_of(dev);
 	unsigned int i;
+	int err = netif_set_real_num_tx_queues(dev, net->nqueues) ?:
+		  netif_set_real_num_rx_queues(dev, net->nqueues);
 
-	for (i = 0; i < net->nqueues; i++)
+	/* after an error, ->ndo_uninit() is not called */
+	for (i = 0; i < net->nqueues && !err; i++)
 		sgn_queue_init(net, i, dev);
-	return netif_set_real_num_tx_queues(dev, net->nqueues) ?:
-	       netif_set_real_num_rx_queues(dev, net->nqueues);
+	return err;
 }
 
 static void sgn_uninit(struct net_device *dev)

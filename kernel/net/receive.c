@@ -55,23 +55,34 @@ static bool sgn_queue_ask(struct sgn_queue *q)
 	return asked;
 }
 
-static void sgn_queue_arm_in(struct sgn_queue *q, u64 ns)
+/* Return the time without a packet. Another processor may have stored a time after @now. */
+static u64 sgn_quiet(const struct sgn_queue *q, u64 now)
 {
-	if (READ_ONCE(q->on))
-		hrtimer_start(&q->timer, ns_to_ktime(ns), HRTIMER_MODE_REL);
+	s64 quiet = now - READ_ONCE(q->busy_at);
+
+	return max(quiet, 0);
 }
 
-static void sgn_queue_arm(struct sgn_queue *q)
+static void sgn_queue_arm_in(struct sgn_queue *q, u64 ns)
 {
-	sgn_queue_arm_in(q, sgn_interval(ktime_get_ns() - READ_ONCE(q->busy_at)));
+	if (!READ_ONCE(q->on))
+		return;
+	hrtimer_start(&q->timer, ns_to_ktime(ns), HRTIMER_MODE_REL);
+	/* the last start counts, and that of sgn_queue_hurry() may have been before this one */
+	if (ns > sgn_pace[0].interval && sgn_quiet(q, ktime_get_ns()) <= sgn_pace[0].quiet)
+		hrtimer_start(&q->timer, ns_to_ktime(sgn_pace[0].interval), HRTIMER_MODE_REL);
+}
+
+void sgn_queue_arm(struct sgn_queue *q)
+{
+	sgn_queue_arm_in(q, sgn_interval(sgn_quiet(q, ktime_get_ns())));
 }
 
 /* After a look that found nothing. A stopped queue waits for room, for which no peer rings. */
 static void sgn_queue_rest(struct sgn_queue *q)
 {
-	u64 quiet = ktime_get_ns() - READ_ONCE(q->busy_at);
-
-	if (quiet <= sgn_pace[0].quiet || !stargate_volume_alive(q->net->volume) ||
+	if (sgn_quiet(q, ktime_get_ns()) <= sgn_pace[0].quiet ||
+	    !stargate_volume_alive(q->net->volume) ||
 	    netif_tx_queue_stopped(netdev_get_tx_queue(q->napi.dev, q->index)) ||
 	    !stargate_bell_covers(q->net->volume))
 		sgn_queue_arm(q);
@@ -95,7 +106,7 @@ static enum hrtimer_restart sgn_look(struct hrtimer *timer)
 
 void sgn_queue_hurry(struct sgn_queue *q, u64 now)
 {
-	bool slow = now - READ_ONCE(q->busy_at) > sgn_pace[0].quiet;
+	bool slow = sgn_quiet(q, now) > sgn_pace[0].quiet;
 	struct sgn *net = q->net;
 	unsigned int i;
 
@@ -345,10 +356,19 @@ void sgn_queue_start(struct sgn_queue *q)
 	sgn_queue_arm(q);
 }
 
-void sgn_queue_stop(struct sgn_queue *q)
+/*
+ * napi_disable() does not wait for sgn_queue_rest(), which may have found the queue on, and then
+ * starts the timer. It runs in a softirq, as the transmission does, and both are readers of RCU.
+ */
+void sgn_queues_stop(struct sgn *net)
 {
-	WRITE_ONCE(q->on, false);
-	hrtimer_cancel(&q->timer);
-	napi_disable(&q->napi);
-	hrtimer_cancel(&q->timer);	/* a poll that was running may have started it */
+	unsigned int i;
+
+	for (i = 0; i < net->nqueues; i++) {
+		WRITE_ONCE(net->queue[i].on, false);
+		napi_disable(&net->queue[i].napi);
+	}
+	synchronize_net();
+	for (i = 0; i < net->nqueues; i++)
+		hrtimer_cancel(&net->queue[i].timer);
 }

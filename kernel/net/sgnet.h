@@ -210,9 +210,11 @@ void sgn_xmit_resume(struct sgn_queue *q);
 /* receive.c */
 void sgn_queue_init(struct sgn *net, unsigned int index, struct net_device *dev);
 void sgn_queue_start(struct sgn_queue *q);
-void sgn_queue_stop(struct sgn_queue *q);
+void sgn_queues_stop(struct sgn *net);
 /* Looks for packets now. Called from an interrupt. */
 void sgn_queue_rung(struct sgn_queue *q);
+/* Starts the timer for the queue's next look. */
+void sgn_queue_arm(struct sgn_queue *q);
 /* Looks for packets soon, because one was sent, and an answer is probable. */
 void sgn_queue_hurry(struct sgn_queue *q, u64 now);
 

@@ -151,6 +151,8 @@ netdev_tx_t sgn_xmit(struct sk_buff *skb, struct net_device *dev)
 	err = sgn_send(q, skb, &frame, e->peer, netdev_get_tx_queue(dev, index));
 	sgn_queue_hurry(q, ktime_get_ns());
 	if (err == -EBUSY) {
+		/* the poll starts the queue again, and no peer rings for room */
+		sgn_queue_arm(q);
 		sgn_add(q, SGN_TX_FULL, 1);
 		return NETDEV_TX_BUSY;
 	}
