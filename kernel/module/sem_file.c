@@ -16,6 +16,7 @@
 #include <linux/uaccess.h>
 
 #include "sem_priv.h"
+#include "uapi/netlink.h"
 
 #define LIST_MAX	64	/* objects per call */
 
@@ -47,6 +48,18 @@ static int sgfs_sem_file_may_open(struct file *file, const struct sg_sem_stat *s
 static struct inode *sgfs_root_of(struct file *file)
 {
 	return d_inode(file_inode(file)->i_sb->s_root);
+}
+
+/*
+ * The objects of a network (docs/network.md) have the rights of the system, so root of a container
+ * has no right to make or to remove them.
+ */
+static bool sgfs_may_name(const char *name)
+{
+	size_t len = strlen(SG_NET_PERMIT);
+
+	return strncmp(name, SG_NET_PERMIT, len) || (name[len] && name[len] != '.') ||
+	       capable(CAP_SYS_ADMIN);
 }
 
 static int sgfs_may_make(struct file *file)
@@ -96,6 +109,8 @@ static int sgfs_make_object(struct file *file, struct sgfs_sem *s, const struct 
 {
 	struct sg_sem_new new;
 
+	if (!sgfs_may_name(o->name))
+		return -EACCES;
 	/*
 	 * An object needs an owner, as a file does, so an idmapped mount must map the caller's ids.
 	 */
@@ -317,6 +332,8 @@ static int sgfs_remove_object(struct file *file, struct sg_vol *vol, const char 
 {
 	struct sg_sem_stat st;
 
+	if (!sgfs_may_name(name))
+		return -EACCES;
 	return sg_sem_stat(vol, name, len, &st) ?: sgfs_may_remove(file, &st) ?:
 	       sg_sem_unlink(vol, name, len, st.serial);
 }
@@ -328,6 +345,8 @@ static int sgfs_reset_object(struct file *file, struct sg_vol *vol, const char *
 
 	if (err)
 		return err;
+	if (!sgfs_may_name(name))
+		return -EACCES;
 	if (!sgfs_is_owner(file, st.uid) && !capable(CAP_FOWNER))
 		return -EPERM;
 	return sg_sem_reset(vol, name, len, st.serial);

@@ -72,6 +72,12 @@ static struct sgn_side *sgn_side_make(struct sgn *net, u32 peer)
 	return NULL;
 }
 
+/* Report whether the next run may succeed. */
+static bool sgn_is_passing(int err)
+{
+	return err == -EBUSY || err == -EAGAIN || err == -ENOMEM || err == -EINTR;
+}
+
 /* Open the peer's rings, as many as it has made. */
 static struct sgn_side *sgn_side_open(struct sgn *net, u32 peer)
 {
@@ -93,8 +99,11 @@ static struct sgn_side *sgn_side_open(struct sgn *net, u32 peer)
 			break;
 		side->n++;
 	}
-	/* the peer may have closed its rings, and not yet removed them */
-	if (side->n && (!err || err == -ENOENT) &&
+	/*
+	 * Behind the peer's rings may be an object of any user. The peer may have closed its rings,
+	 * and not yet removed them.
+	 */
+	if (side->n && !sgn_is_passing(err) &&
 	    stargate_ring_received(net->volume, &side->ring[0].mem))
 		return side;
 	sgn_side_close(net, side);
@@ -126,6 +135,17 @@ static bool sgn_side_is_bad(const struct sgn_side *side)
 		if (READ_ONCE(side->ring[i].bad))
 			return true;
 	return false;
+}
+
+/* Report whether senders find all rings of this system. */
+static bool sgn_side_is_whole(struct sgn *net, const struct sgn_side *side)
+{
+	unsigned int i;
+
+	for (i = 0; i < side->n; i++)
+		if (!stargate_ring_received(net->volume, &side->ring[i].mem))
+			return false;
+	return true;
 }
 
 /* --- peers ------------------------------------------------------------------------------------ */
@@ -203,6 +223,12 @@ static void sgn_peer_follow(struct sgn *net, unsigned int slot, u64 users)
 		sgn_shun(net, slot, SGN_SHUN);
 		present = false;
 		why = "a ring has impossible positions";
+	}
+	/* otherwise the peer would never find the rings again */
+	if (p && present && !sgn_side_is_whole(net, p->rx)) {
+		sgn_shun(net, slot, SGN_RETRY);
+		present = false;
+		why = "its rings were removed";
 	}
 	if (p && (!present || p->incarnation != incarnation)) {
 		sgn_peer_remove(net, slot, why);
