@@ -5,8 +5,8 @@
  *
  *	- no system but the peer uses it, as far as this system knows: it is not local, and was not
  *	  accepted from another peer;
- *	- it is in the network of an interface of this system. A system on that network could claim
- *	  the address there, too; so the device gives it no more power.
+ *	- it is in the network of the device itself, or, if this system publishes all its addresses,
+ *	  in the network of any interface except the loopback one.
  *
  * A route to the address needs more: the peer has accepted an address of this system, which the
  * route names as the preferred source. Otherwise the peer would drop the packets.
@@ -25,8 +25,10 @@ static void sgn_local_add(struct sgn *net, const struct net_device *d, const str
 {
 	struct sgn_local *l = &net->local[net->nlocals];
 
-	if (net->nlocals == SGN_LOCALS)
+	if (net->nlocals == SGN_LOCALS) {
+		net->crowded = true;
 		return;
+	}
 	memset(l, 0, sizeof(*l));
 	l->address.family = family;
 	memcpy(l->address.byte, byte, family == 4 ? 4 : 16);
@@ -81,6 +83,7 @@ bool sgn_address_scan(struct sgn *net, const struct net_device *dev)
 	unsigned int i;
 
 	net->nlocals = 0;
+	net->crowded = false;
 	rcu_read_lock();
 	for_each_netdev_rcu(dev_net(dev), d)
 		if (d->flags & IFF_UP) {
@@ -92,9 +95,10 @@ bool sgn_address_scan(struct sgn *net, const struct net_device *dev)
 	for (i = 0; i < net->nlocals && READ_ONCE(net->up); i++)
 		if (now.count < SGN_ADDRESSES && sgn_is_published(net, &net->local[i]))
 			now.address[now.count++] = net->local[i].address;
-	if (now.serial && !memcmp(&now, &net->hello, sizeof(now)))
+	if (!memcmp(&now, &net->hello, sizeof(now)))
 		return false;
-	now.serial++;
+	if (!++now.serial)
+		now.serial++;
 	net->hello = now;
 	return true;
 }
@@ -130,7 +134,7 @@ static struct sgn_entry *sgn_entry_of(struct sgn *net, const struct sgn_address 
 static void sgn_entry_remove(struct sgn_entry *e, const struct net_device *dev)
 {
 	if (e->routed && dev)
-		sgn_route(dev, e, false);
+		sgn_route(dev, e, SGN_ROUTE_REMOVE);
 	hash_del_rcu(&e->node);
 	kfree_rcu(e, rcu);
 }
@@ -146,6 +150,12 @@ static bool sgn_in_prefix(const struct sgn_address *a, const struct sgn_local *l
 	return !bits || !((a->byte[bytes] ^ l->address.byte[bytes]) >> (8 - bits));
 }
 
+/* Report whether peers may have addresses in the network of a local address. */
+static bool sgn_is_shared(const struct sgn *net, const struct sgn_local *l)
+{
+	return l->prefix && !l->loop && (l->own || net->publish == SG_NET_PUBLISH_ALL);
+}
+
 static bool sgn_is_acceptable(struct sgn *net, const struct sgn_peer *p,
 			      const struct sgn_address *a)
 {
@@ -153,12 +163,13 @@ static bool sgn_is_acceptable(struct sgn *net, const struct sgn_peer *p,
 	bool near = false;
 	unsigned int i;
 
-	if (e && e->peer != p)
+	/* an address that the table does not contain could be one of this system */
+	if (net->crowded || (e && e->peer != p))
 		return false;
 	for (i = 0; i < net->nlocals; i++) {
 		if (sgn_same(a, &net->local[i].address))
 			return false;
-		near |= net->local[i].prefix && sgn_in_prefix(a, &net->local[i]);
+		near |= sgn_is_shared(net, &net->local[i]) && sgn_in_prefix(a, &net->local[i]);
 	}
 	return near;
 }
@@ -224,12 +235,24 @@ static void sgn_entry_route(struct sgn *net, struct sgn_entry *e, const struct n
 		return;
 	if (!source || !READ_ONCE(net->up)) {
 		if (e->routed)
-			sgn_route(dev, e, false);
+			sgn_route(dev, e, SGN_ROUTE_REMOVE);
 		e->routed = false;
 		return;
 	}
 	e->source = *source;
-	e->routed = !sgn_route(dev, e, true);
+	e->routed = !sgn_route(dev, e, SGN_ROUTE_SET);
+}
+
+/* The kernel removes a route with the address that is its preferred source, and tells nobody. */
+void sgn_address_refresh(struct sgn *net, const struct net_device *dev)
+{
+	struct sgn_entry *e;
+	int i;
+
+	net->refreshed_at = jiffies;
+	hash_for_each(net->entries, i, e, node)
+		if (e->routed)
+			e->routed = !sgn_route(dev, e, SGN_ROUTE_KEEP);
 }
 
 void sgn_address_route(struct sgn *net, struct sgn_peer *p, const struct net_device *dev)

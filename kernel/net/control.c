@@ -12,6 +12,7 @@
 #define SGN_CONTROL_MS	250
 #define SGN_SHUN	(10 * HZ)
 #define SGN_RETRY	(2 * HZ)	/* after rings could not be made: the volume may be full */
+#define SGN_REFRESH	(5 * HZ)
 #define SGN_NEWS	msecs_to_jiffies(20)	/* between runs that peers cause */
 #define SGN_NAME_ROOM	64
 
@@ -282,14 +283,14 @@ static void sgn_listen(struct sgn_peer *p)
 /* --- the device ------------------------------------------------------------------------------- */
 
 /* After the kernel has removed the device's routes, make them again. */
-static void sgn_forget_routes(struct sgn *net, const struct net_device *dev)
+static void sgn_forget_routes(struct sgn *net)
 {
 	struct sgn_entry *e;
 	int i;
 
-	if (net->net == dev_net(dev) && !xchg(&net->flushed, false))
+	if (net->home == net->ns->net_cookie && !xchg(&net->flushed, false))
 		return;
-	net->net = dev_net(dev);
+	net->home = net->ns->net_cookie;
 	hash_for_each(net->entries, i, e, node)
 		e->routed = false;
 }
@@ -298,7 +299,9 @@ static void sgn_device_follow(struct sgn *net, struct net_device *dev)
 {
 	unsigned int slot, connected = 0;
 
-	sgn_forget_routes(net, dev);
+	sgn_forget_routes(net);
+	if (time_after(jiffies, net->refreshed_at + SGN_REFRESH))
+		sgn_address_refresh(net, dev);
 	sgn_address_scan(net, dev);
 	for (slot = 0; slot < STARGATE_SLOTS; slot++) {
 		struct sgn_peer *p = sgn_peer_at(net, slot);
@@ -335,23 +338,42 @@ static u64 sgn_users(struct sgn *net)
 	       stargate_permit_users(net->volume);
 }
 
+/* Return the device's namespace with a reference. NULL: the device, or the namespace, ends. */
+static struct net *sgn_ns_get(struct sgn *net)
+{
+	struct net_device *dev;
+	struct net *ns;
+
+	rcu_read_lock();
+	dev = rcu_dereference(net->dev);
+	ns = dev ? maybe_get_net(dev_net(dev)) : NULL;
+	rcu_read_unlock();
+	return ns;
+}
+
 void sgn_control(struct work_struct *work)
 {
 	struct sgn *net = container_of(to_delayed_work(work), struct sgn, control);
-	u64 users = sgn_users(net);
 	struct net_device *dev;
 	unsigned int slot;
+	u64 users;
 
+	/* a later device of this volume may make rings already */
+	net->ns = sgn_ns_get(net);
+	if (!net->ns)
+		return;
+	users = sgn_users(net);
 	WRITE_ONCE(net->ran_at, jiffies);
 	WRITE_ONCE(net->permitted, users);
 	for (slot = 0; slot < STARGATE_SLOTS; slot++)
 		sgn_peer_follow(net, slot, users);
 	dev = sgn_dev_get(net);
-	if (!dev)
-		return;
-	sgn_device_follow(net, dev);
-	dev_put(dev);
-	queue_delayed_work(sgn_wq, &net->control, msecs_to_jiffies(SGN_CONTROL_MS));
+	if (dev) {
+		sgn_device_follow(net, dev);
+		dev_put(dev);
+		queue_delayed_work(sgn_wq, &net->control, msecs_to_jiffies(SGN_CONTROL_MS));
+	}
+	put_net(net->ns);
 }
 
 void sgn_control_end(struct sgn *net)

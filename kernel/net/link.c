@@ -7,6 +7,7 @@
  * lock. If the volume is about to be unmounted, the work @gone removes the device.
  */
 #include <linux/module.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 #include <net/rtnetlink.h>
 
@@ -157,6 +158,8 @@ static struct sgn *sgn_alloc(struct nlattr *data[])
 		net->ring_bytes = nla_get_u32(data[SG_NET_RING]);
 	if (data[SG_NET_PUBLISH])
 		net->publish = nla_get_u8(data[SG_NET_PUBLISH]);
+	/* peers must not take the first list of this device for one of an earlier device */
+	net->hello.serial = get_random_u32();
 	hash_init(net->entries);
 	INIT_DELAYED_WORK(&net->control, sgn_control);
 	INIT_WORK(&net->gone, sgn_remove);

@@ -30,8 +30,9 @@ static void sgn_request_put(struct sgn_request *r, u16 type, const void *data, u
 }
 
 static void sgn_request_make(struct sgn_request *r, const struct net_device *dev,
-			     const struct sgn_entry *e, bool add)
+			     const struct sgn_entry *e, enum sgn_route_how how)
 {
+	bool add = how != SGN_ROUTE_REMOVE;
 	bool v4 = e->address.family == 4;
 	u16 len = v4 ? 4 : 16;
 	u32 index = dev->ifindex, metric = SGN_METRIC;
@@ -39,7 +40,10 @@ static void sgn_request_make(struct sgn_request *r, const struct net_device *dev
 	memset(r, 0, sizeof(*r));
 	r->head.nlmsg_len = NLMSG_LENGTH(sizeof(r->route));
 	r->head.nlmsg_type = add ? RTM_NEWROUTE : RTM_DELROUTE;
-	r->head.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | (add ? NLM_F_CREATE | NLM_F_REPLACE : 0);
+	r->head.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
+	if (add)
+		r->head.nlmsg_flags |= NLM_F_CREATE |
+				       (how == SGN_ROUTE_SET ? NLM_F_REPLACE : NLM_F_EXCL);
 	r->route.rtm_family = v4 ? AF_INET : AF_INET6;
 	r->route.rtm_dst_len = 8 * len;
 	r->route.rtm_table = RT_TABLE_MAIN;
@@ -73,16 +77,17 @@ static int sgn_request_send(struct socket *sock, struct sgn_request *r)
 	return answer->error;
 }
 
-int sgn_route(const struct net_device *dev, const struct sgn_entry *e, bool add)
+/* A socket of the kernel keeps no namespace, so the control does. */
+int sgn_route(const struct net_device *dev, const struct sgn_entry *e, enum sgn_route_how how)
 {
 	struct sgn_request request;
 	struct socket *sock;
-	int err = sock_create_kern(dev_net(dev), PF_NETLINK, SOCK_RAW, NETLINK_ROUTE, &sock);
+	int err = sock_create_kern(sgn_of(dev)->ns, PF_NETLINK, SOCK_RAW, NETLINK_ROUTE, &sock);
 
 	if (err)
 		return err;
-	sgn_request_make(&request, dev, e, add);
+	sgn_request_make(&request, dev, e, how);
 	err = sgn_request_send(sock, &request);
 	sock_release(sock);
-	return err;
+	return err == -EEXIST && how == SGN_ROUTE_KEEP ? 0 : err;
 }

@@ -114,7 +114,7 @@ struct sgn_queue {
 } ____cacheline_aligned;
 
 #define SGN_HASH_BITS	6
-#define SGN_LOCALS	64	/* addresses of this system that the module considers */
+#define SGN_LOCALS	512	/* addresses of this system that the module considers */
 
 /**
  * struct sgn_local - an address of this system
@@ -136,7 +136,11 @@ struct sgn_local {
  * @control: finds peers; @gone: removes the device, as the volume is about to be unmounted; @end:
  *	frees everything after the device.
  * @shunned: until this time (jiffies) a slot is no peer, because its rings were bad; or 0.
- * @hello: what this system publishes. @local: all addresses of this system.
+ * @hello: what this system publishes. @local: all addresses of this system; @crowded: there are
+ *	more.
+ * @ns: the device's network namespace while the control runs, with a reference. @home: the cookie
+ *	of the namespace in which the control has made routes.
+ * @refreshed_at: when the control has last made all routes again (jiffies).
  */
 struct sgn {
 	struct net_device __rcu *dev;
@@ -145,9 +149,9 @@ struct sgn {
 	unsigned int nqueues;
 	u32 ring_bytes;
 	u8 publish;
-	bool up, flushed, permitted;
+	bool up, flushed, permitted, crowded;
 	u64 present;
-	unsigned long ran_at;
+	unsigned long ran_at, refreshed_at;
 	struct delayed_work control;
 	struct work_struct gone, end;
 	struct sgn_peer __rcu *peer[STARGATE_SLOTS];
@@ -156,7 +160,8 @@ struct sgn {
 	struct sgn_hello hello;
 	struct sgn_local local[SGN_LOCALS];
 	unsigned int nlocals;
-	struct net *net;
+	struct net *ns;
+	u64 home;
 	struct sgn_queue queue[SG_NET_QUEUES];
 };
 
@@ -238,12 +243,19 @@ bool sgn_address_scan(struct sgn *net, const struct net_device *dev);
 void sgn_address_accept(struct sgn *net, struct sgn_peer *p);
 /* Makes and removes routes to the peer's addresses, and forgets addresses of an ended peer. */
 void sgn_address_route(struct sgn *net, struct sgn_peer *p, const struct net_device *dev);
+/* Makes each route again that the kernel or a program has removed. */
+void sgn_address_refresh(struct sgn *net, const struct net_device *dev);
 void sgn_address_forget(struct sgn *net, struct sgn_peer *p, const struct net_device *dev);
 
 /* status.c */
 extern const struct attribute_group sgn_status_group;
 
 /* route.c */
-int sgn_route(const struct net_device *dev, const struct sgn_entry *e, bool add);
+enum sgn_route_how {
+	SGN_ROUTE_SET,		/* replaces a route to the address */
+	SGN_ROUTE_KEEP,		/* changes nothing if there is one */
+	SGN_ROUTE_REMOVE
+};
+int sgn_route(const struct net_device *dev, const struct sgn_entry *e, enum sgn_route_how how);
 
 #endif
