@@ -193,6 +193,19 @@ bool mounted_at(dev_t dev, char where[PATH_MAX])
 	return find_mount(dev, where, source);
 }
 
+bool mounted_first(char where[PATH_MAX])
+{
+	struct mount *table;
+	size_t n = read_table(0, &table), i;
+
+	for (i = 0; i < n && !is_seen(table[i].where, table[i].dev); i++)
+		;
+	if (i < n)
+		snprintf(where, PATH_MAX, "%s", table[i].where);
+	drop(table, n);
+	return i < n;
+}
+
 bool mounted_memory(const char *dir, char path[PATH_MAX])
 {
 	char where[PATH_MAX], source[PATH_MAX];

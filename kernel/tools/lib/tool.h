@@ -251,6 +251,9 @@ const char *foreign_besides_lvm(const void *base, u64 size);	/* besides LVM, whi
 /* Returns a directory where the StargateFS on that device is mounted here. */
 bool mounted_at(dev_t dev, char where[PATH_MAX]);
 
+/* Returns the directory of the mount that is the first one in the table. */
+bool mounted_first(char where[PATH_MAX]);
+
 /* Keeps the present table, so that all later calls use the same table. */
 void mounts_keep(void);
 bool mounted_read_only(const char *where);	/* whether that mount is read-only */

@@ -92,21 +92,6 @@ static int ask(struct request *r, const char **why)
 	return err;
 }
 
-/* The mount point of the first volume. */
-static int first_volume(char where[PATH_MAX])
-{
-	FILE *f = fopen("/proc/self/mounts", "re");
-	bool found = false;
-	char line[2 * PATH_MAX];
-
-	while (f && !found && fgets(line, sizeof(line), f))
-		found = sscanf(line, "%*s %4095s stargatefs ", where) == 1 &&
-			strstr(line, " stargatefs ");
-	if (f)
-		fclose(f);
-	return found ? 0 : ENODEV;
-}
-
 static void put_data(struct request *r, const struct call *c, const char *volume)
 {
 	struct rtattr *info = put(r, IFLA_LINKINFO, NULL, 0), *data;
@@ -160,7 +145,7 @@ static bool name_fits(const struct call *c)
 static int volume_of(struct call *c, char where[PATH_MAX])
 {
 	if (!c->o.volume)
-		return first_volume(where);
+		return mounted_first(where) ? 0 : ENODEV;
 	return realpath(c->o.volume, where) ? 0 : errno;
 }
 
