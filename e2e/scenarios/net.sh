@@ -63,13 +63,23 @@ ready g2
 step "permission"
 refuses "a path in no volume is refused" 'no volume of StargateFS is mounted there' g1 'stargate-net up sg0 -v /tmp'
 refuses "ip cannot name the volume" 'name the mount point of the volume' g1 'ip link add sg0 type stargate 2>&1 | grep -v "^RTNETLINK"; exit 1'
+refuses "a mount that is read-only there is refused" 'mounted read-only' g1 'mkdir -p /mnt/ro && mount --bind /mnt/sg /mnt/ro && mount -o remount,bind,ro /mnt/ro && stargate-net up sg0 -v /mnt/ro'
+at g1 'umount /mnt/ro'
+refuses "a container's right to change networks does not suffice" 'only root of the system' g1 'setpriv --bounding-set -sys_admin stargate-net up sg0 -v /mnt/sg'
+refuses "a name with a blank is refused" 'argument' g1 'stargate-net up "s g0" -v /mnt/sg'
 up g1
-up g2
+at g2 'stargate-net up sg0 --volume /mnt/sg --queues 2'
 at g1 'sleep 1; grep -q "not permitted" /sys/class/net/sg0/stargate/peers'
 same "without permission there is no peer" "" "$(at g2 'ip route | grep sg0 || true')"
+refuses "a second network on the volume is refused" 'already has a network' g1 'stargate-net up sg1 -v /mnt/sg'
 refuses "a second device of that name is refused" 'there is an interface of that name' g1 'stargate-net up sg0 -v /mnt/sg'
 refuses "another user cannot permit" 'permit|forbid' g1 'setpriv --reuid 1000 --clear-groups stargate-net allow -v /mnt/sg'
 at g1 'stargate-net allow -v /mnt/sg && stargate-net allow'
+at g2 'for i in $(seq 200); do grep -q "queues 2" /sys/class/net/sg0/stargate/peers && exit 0; sleep 0.1; done; exit 1'
+sleep 1
+same "a system that publishes its own addresses accepts none in other networks" "" "$(at g2 'ip route | grep sg0 || true')"
+at g2 'stargate-net down sg0'
+up g2
 both_routed "after the permission"
 at g1 'stargate-net show sg0' | grep -qE '^g2 slot [0-9]+ queues 2: 10.115.103.2$' || fail "show: $(at g1 'stargate-net show sg0')"
 passed "show names the peer with its address"
@@ -156,6 +166,29 @@ awaits_no g1 "without permission no route stays" 'dev sg0 proto 115'
 at g2 'stargate-net allow'
 both_routed "permitted again"
 lives "all rings are reset" 'stargate-ring list --names | grep "^sgnet[.]" | xargs -n 1 stargate-ring reset' 4
+
+step "rings and routes that somebody removes"
+at g1 'ip route flush dev sg0 proto 115'
+both_routed "after a program has removed g1's routes"
+# rings: the number of rings of the network.
+rings() { at g1 'stargate-ring list --names | grep -c "^sgnet[.]" || true'; }
+# The names behind the rings of each side then belong to objects of another type.
+before=$(rings)
+at g1 'rings=$(stargate-ring list --names | grep "^sgnet[.]") && printf "%s\n" $rings | xargs -n 1 stargate-ring rm
+	for ring in $(printf "%s\n" $rings | grep "[.]0$"); do
+		stargate-sem create ${ring%0}1 && stargate-sem create ${ring%0}2 || exit 1
+	done'
+for ((i = 0; i < 100; i++)); do
+	[[ $(rings) -lt $before ]] || break
+	sleep 0.2
+done
+same "each receiver makes its rings again" "$before" "$(rings)"
+both_routed "with rings that were made again"
+octets=$(count g2 rx_bytes)
+streams "with objects behind the rings"
+[[ $(($(count g2 rx_bytes) - octets)) -gt $bytes ]] || fail "the streams took another way"
+refuses "root without the rights of the system makes no object of the network" 'permit' g1 'setpriv --bounding-set -sys_admin stargate-sem create sgnet.9.9.9'
+refuses "it does not remove the permission" 'permit' g1 'setpriv --bounding-set -sys_admin stargate-net deny'
 
 step "forged rings"
 put "$work/netforge" /root/netforge g1
