@@ -50,7 +50,8 @@ both_routed() {
 }
 # count GUEST NAME: the sum of a counter over all queues.
 count() { at "$1" "ethtool -S sg0" | awk -v n="_$2:" '$1 ~ n"$" { sum += $2 } END { print sum + 0 }'; }
-bytes=$(scaled 20000000 60000000 1000000000)
+bytes=$(scaled 10000000 60000000 1000000000)
+long=$(scaled 3 4 4) # seconds of a connection
 # streams WHAT [FLOWS]: both ways, with checked content.
 streams() {
 	passed "$1: g1 to g2, $(at g1 "/root/netload send 10.115.103.2 5000 $bytes ${2:-2}")"
@@ -152,20 +153,20 @@ lives() {
 }
 
 step "the ordinary network takes over"
-lives "the device is removed" 'stargate-net down sg0' 4
+lives "the device is removed" 'stargate-net down sg0' "$long"
 awaits_no g2 "g2's route is gone" 'dev sg0 proto 115'
-lives "the device is made again" 'stargate-net up sg0 --volume /mnt/sg --queues 1 --publish all' 4
+lives "the device is made again" 'stargate-net up sg0 --volume /mnt/sg --queues 1 --publish all' "$long"
 both_routed "again, with another number of queues"
 streams "one queue to two" 4
-lives "the device is set down" 'ip link set sg0 down' 4
+lives "the device is set down" 'ip link set sg0 down' "$long"
 awaits_no g2 "a device that is down has no route to it" 'dev sg0 proto 115'
 at g1 'ip link set sg0 up'
 both_routed "set up again"
-lives "the permission ends" 'stargate-net deny' 4
+lives "the permission ends" 'stargate-net deny' "$long"
 awaits_no g1 "without permission no route stays" 'dev sg0 proto 115'
 at g2 'stargate-net allow'
 both_routed "permitted again"
-lives "all rings are reset" 'stargate-ring list --names | grep "^sgnet[.]" | xargs -n 1 stargate-ring reset' 4
+lives "all rings are reset" 'stargate-ring list --names | grep "^sgnet[.]" | xargs -n 1 stargate-ring reset' "$long"
 
 step "rings and routes that somebody removes"
 at g1 'ip route flush dev sg0 proto 115'
@@ -225,16 +226,16 @@ both_routed "after forged positions"
 streams "with new rings"
 
 step "the ordinary network takes over, continued"
-lives "the mount becomes read-only" 'mount -o remount,ro /mnt/sg' 4
+lives "the mount becomes read-only" 'mount -o remount,ro /mnt/sg' "$long"
 awaits_no g2 "g2 has no route to a system that stores nothing" 'dev sg0 proto 115'
 at g1 'mount -o remount,rw /mnt/sg'
 both_routed "writable again"
-lives "the volume is unmounted" 'umount /mnt/sg' 4
+lives "the volume is unmounted" 'umount /mnt/sg' "$long"
 refuses "the device has ended with the mount" 'does not exist' g1 'ip link show sg0'
 at g1 'mount -t stargatefs /dev/pmem0 /mnt/sg'
 up g1
 both_routed "mounted again"
-lives "the module is unloaded" 'rmmod stargate_net' 4
+lives "the module is unloaded" 'rmmod stargate_net' "$long"
 at g1 'insmod /root/stargate_net.ko'
 up g1
 both_routed "loaded again"
